@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "KokkosOzaki_Backends.hpp"
+
+#include <stdexcept>
+
+#include "KokkosOzaki_config.hpp"
+#include "host/KokkosOzaki_Int8Gemm_Host.hpp"
+#include "portable/KokkosOzaki_Int8Gemm_Portable.hpp"
+
+#if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
+#include "onednn/KokkosOzaki_Int8Gemm_OneDnn.hpp"
+#endif
+
+namespace KokkosOzaki::Impl {
+
+namespace {
+
+#if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
+const bool use_onednn = onednn_is_exact();
+#else
+constexpr bool use_onednn = false;
+#endif
+
+}  // namespace
+
+template <class ExecutionSpace>
+std::vector<std::string> int8_gemm_names() {
+  std::vector<std::string> names;
+  if constexpr (is_host_space_v<ExecutionSpace>) {
+    if (use_onednn) names.push_back("onednn");
+    for (int i = 0; i < host_kernel_set_count(); ++i) names.push_back(host_kernel_set(i).name);
+  }
+  names.push_back("portable");
+  return names;
+}
+
+template <class ExecutionSpace>
+std::unique_ptr<Int8Gemm<ExecutionSpace>> make_int8_gemm(const char* name) {
+  const std::vector<std::string> names = int8_gemm_names<ExecutionSpace>();
+  const std::string wanted = name != nullptr ? name : names.front();
+  if (wanted == "portable") return std::make_unique<PortableInt8Gemm<ExecutionSpace>>();
+  if constexpr (is_host_space_v<ExecutionSpace>) {
+#if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
+    if (wanted == "onednn" && use_onednn) return std::make_unique<OneDnnInt8Gemm<ExecutionSpace>>();
+#endif
+    if (find_host_kernel_set(wanted.c_str()) != nullptr)
+      return std::make_unique<HostInt8Gemm<ExecutionSpace>>(wanted.c_str());
+  }
+  std::string list;
+  for (const std::string& usable : names) list += (list.empty() ? "" : ", ") + usable;
+  throw std::invalid_argument("KokkosOzaki: backend must be one of " + list + " here, got " + wanted + ".");
+}
+
+#define KOKKOSOZAKI_INSTANTIATE(SPACE)                        \
+  template std::vector<std::string> int8_gemm_names<SPACE>(); \
+  template std::unique_ptr<Int8Gemm<SPACE>> make_int8_gemm<SPACE>(const char*);
+KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_INSTANTIATE)
+
+}  // namespace KokkosOzaki::Impl

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "impl/KokkosOzaki_Checks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "impl/KokkosOzaki_Moduli.hpp"
+
+namespace KokkosOzaki::Impl {
+
+namespace {
+
+template <class... Parts>
+[[noreturn]] void fail(const char* function, const Parts&... parts) {
+  std::ostringstream message;
+  message << "KokkosOzaki::" << function << ": ";
+  (message << ... << parts) << '.';
+  throw std::invalid_argument(message.str());
+}
+
+void check_trans(const char* function, const char* name, char trans) {
+  if (trans == '\0' || std::strchr("NnTtCc", trans) == nullptr) {
+    std::ostringstream got;
+    const auto code = static_cast<unsigned char>(trans);
+    if (code >= 32 && code < 127)
+      got << "'" << trans << "'";
+    else
+      got << "character code " << static_cast<int>(code);
+    fail(function, name, " must be one of N, T, C, got ", got.str());
+  }
+}
+
+template <class T>
+void check_strides(const char* function, const char* name, const MatrixRef<T>& x) {
+  if (x.rows == 0 || x.cols == 0) return;
+  const bool rows_matter = x.rows > 1, cols_matter = x.cols > 1;
+  bool distinct = (!rows_matter || x.row_stride > 0) && (!cols_matter || x.col_stride > 0);
+  if (distinct && rows_matter && cols_matter)
+    distinct = x.row_stride <= x.col_stride ? (x.rows - 1) * x.row_stride < x.col_stride
+                                            : (x.cols - 1) * x.col_stride < x.row_stride;
+  if (!distinct)
+    fail(function, name, " must not store two entries in one place, got ", x.rows, "x", x.cols,
+         " with strides ", x.row_stride, " and ", x.col_stride);
+}
+
+template <class T>
+std::int64_t last_offset(const MatrixRef<T>& x) {
+  return (x.rows - 1) * x.row_stride + (x.cols - 1) * x.col_stride;
+}
+
+/// Extents of a matrix along the two strides of a grid; a single row or column has no stride of its own
+/// across.
+struct Panel {
+  std::int64_t minor = 1, major = 1;
+
+  void extend(std::int64_t extent, std::int64_t stride, std::int64_t step) {
+    if (extent > 1) (stride == step ? minor : major) = extent;
+  }
+};
+
+/// Whether two operands provably share an entry. Where the strides differ and only a search could tell, the
+/// answer is no.
+bool overlap(const MatrixRef<const double>& x, const MatrixRef<const double>& y) {
+  const auto x_first = reinterpret_cast<std::uintptr_t>(x.data),
+             y_first = reinterpret_cast<std::uintptr_t>(y.data);
+  if (y_first < x_first) return overlap(y, x);
+  const std::uintptr_t x_end = x_first + (static_cast<std::uintptr_t>(last_offset(x)) + 1) * sizeof(double);
+  if (x_end <= y_first) return false;
+  const auto bytes = static_cast<std::int64_t>(y_first - x_first);
+  if (bytes == 0 || bytes % static_cast<std::int64_t>(sizeof(double)) != 0) return true;
+
+  // The strides that matter, at most two different ones for a common grid of rows `step` apart and columns
+  // `ld` apart.
+  std::vector<std::int64_t> strides;
+  const auto add = [&strides](std::int64_t extent, std::int64_t stride) {
+    if (extent > 1 && std::find(strides.begin(), strides.end(), stride) == strides.end())
+      strides.push_back(stride);
+  };
+  add(x.rows, x.row_stride), add(x.cols, x.col_stride), add(y.rows, y.row_stride), add(y.cols, y.col_stride);
+  std::sort(strides.begin(), strides.end());
+  if (strides.size() > 2) return false;
+  const std::int64_t step = strides.empty() ? 1 : strides[0];
+  const std::int64_t ld = strides.size() < 2 ? std::numeric_limits<std::int64_t>::max() : strides[1];
+  Panel px, py;
+  px.extend(x.rows, x.row_stride, step), px.extend(x.cols, x.col_stride, step);
+  py.extend(y.rows, y.row_stride, step), py.extend(y.cols, y.col_stride, step);
+
+  // y starts dj columns and di rows after x. A y that crosses the end of x's columns shows up one column
+  // later as well.
+  const std::int64_t distance = bytes / static_cast<std::int64_t>(sizeof(double));
+  for (std::int64_t wrap = 0; wrap < 2; ++wrap) {
+    const std::int64_t dj = distance / ld + wrap, offset = distance - dj * ld;
+    if (offset % step != 0) continue;
+    const std::int64_t di = offset / step;
+    if (di < px.minor && di + py.minor > 0 && dj < px.major) return true;
+  }
+  return false;
+}
+
+template <class T>
+std::string sizes(const char* name, const MatrixRef<T>& x) {
+  return std::string(name) + " " + std::to_string(x.rows) + "x" + std::to_string(x.cols);
+}
+
+void check_memory(const char* function, const MatrixRef<const double>& A, const MatrixRef<const double>& B,
+                  const MatrixRef<double>& C) {
+  check_strides(function, "A", A);
+  check_strides(function, "B", B);
+  check_strides(function, "C", C);
+  if (C.rows == 0 || C.cols == 0) return;
+  const std::pair<const char*, const MatrixRef<const double>*> operands[] = {{"A", &A}, {"B", &B}};
+  for (const auto& [name, x] : operands)
+    if (x->rows > 0 && x->cols > 0 && overlap(*x, {C.data, C.rows, C.cols, C.row_stride, C.col_stride}))
+      fail(function, "C must not overlap ", name, " (", sizes(name, *x), ", ", sizes("C", C), ")");
+}
+
+void check_options(const char* function, const GemmOptions& options) {
+  if (options.num_moduli != 0 && (options.num_moduli < min_moduli || options.num_moduli > max_moduli))
+    fail(function, "num_moduli must be 0 or ", min_moduli, "..", max_moduli, ", got ", options.num_moduli);
+  if (!options.accuracy.is_root_of_k() && !(options.accuracy.constant() > 0))
+    fail(function, "the constant of accuracy must be positive, got ", options.accuracy.constant());
+  if (options.moduli_per_group < 0)
+    fail(function, "moduli_per_group must not be negative, got ", options.moduli_per_group);
+}
+
+}  // namespace
+
+void check_gemm(const char* function, char transA, char transB, const MatrixRef<const double>& A,
+                const MatrixRef<const double>& B, const MatrixRef<double>& C, const GemmOptions& options) {
+  check_trans(function, "transA", transA);
+  check_trans(function, "transB", transB);
+  const auto a = is_transposed(transA) ? A.transposed() : A;
+  const auto b = is_transposed(transB) ? B.transposed() : B;
+  std::ostringstream shapes;
+  shapes << " (transA=" << transA << ' ' << sizes("A", A) << ", transB=" << transB << ' ' << sizes("B", B)
+         << ", " << sizes("C", C) << ")";
+  if (b.rows != a.cols)
+    fail(function, "op(B) has ", b.rows, " rows, op(A) has ", a.cols, " columns", shapes.str());
+  if (C.rows != a.rows) fail(function, "C has ", C.rows, " rows, op(A) has ", a.rows, " rows", shapes.str());
+  if (C.cols != b.cols)
+    fail(function, "C has ", C.cols, " columns, op(B) has ", b.cols, " columns", shapes.str());
+  check_memory(function, A, B, C);
+  check_options(function, options);
+}
+
+void check_plan(const char* function, char transA, char transB, std::int64_t m, std::int64_t n,
+                std::int64_t k, const GemmOptions& options) {
+  check_trans(function, "transA", transA);
+  check_trans(function, "transB", transB);
+  if (m < 0 || n < 0 || k < 0) fail(function, "sizes must not be negative, got m=", m, ", n=", n, ", k=", k);
+  check_options(function, options);
+}
+
+void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,
+                   const MatrixRef<const double>& A, const MatrixRef<const double>& B,
+                   const MatrixRef<double>& C) {
+  const char* function = "GemmPlan::execute";
+  const auto expect = [&](const char* name, std::int64_t rows, std::int64_t cols, std::int64_t got_rows,
+                          std::int64_t got_cols) {
+    if (rows != got_rows || cols != got_cols)
+      fail(function, name, " must be ", rows, "x", cols, " as planned (transA=", transA, ", transB=", transB,
+           ", m=", m, ", n=", n, ", k=", k, "), got ", got_rows, "x", got_cols);
+  };
+  expect("A", is_transposed(transA) ? k : m, is_transposed(transA) ? m : k, A.rows, A.cols);
+  expect("B", is_transposed(transB) ? n : k, is_transposed(transB) ? k : n, B.rows, B.cols);
+  expect("C", m, n, C.rows, C.cols);
+  check_memory(function, A, B, C);
+}
+
+std::string moduli_complaint(std::int64_t k, const GemmOptions& options) {
+  if (k == 0) return {};
+  std::ostringstream why;
+  if (options.num_moduli != 0) {
+    if (guard_fast(options.num_moduli, k) >= 2) return {};
+    int enough = options.num_moduli;
+    while (enough <= max_moduli && guard_fast(enough, k) < 2) ++enough;
+    why << "too few moduli for this k: num_moduli=" << options.num_moduli << ", k=" << k << " needs at least "
+        << enough;
+    return why.str();
+  }
+  if (select_normwise(k, options.accuracy, options.rounding) != 0) return {};
+  why << "the accuracy asked for (normwise, c=";
+  if (options.accuracy.is_root_of_k())
+    why << "sqrt(k)";
+  else
+    why << options.accuracy.constant();
+  why << ") needs more than " << max_moduli << " moduli for k=" << k;
+  return why.str();
+}
+
+int resolve_num_moduli(const char* function, std::int64_t k, const GemmOptions& options) {
+  const std::string complaint = moduli_complaint(k, options);
+  if (!complaint.empty()) fail(function, complaint);
+  if (options.num_moduli != 0) return options.num_moduli;
+  return k == 0 ? min_moduli : select_normwise(k, options.accuracy, options.rounding);
+}
+
+}  // namespace KokkosOzaki::Impl

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "KokkosOzaki_Gemm.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "impl/KokkosOzaki_PlanImpl.hpp"
+
+namespace KokkosOzaki {
+
+namespace Impl {
+
+namespace {
+
+/// \brief The contexts that gemm keeps between calls: one per execution space instance and backend.
+template <class ExecutionSpace>
+class ContextRegistry {
+ public:
+  static ContextRegistry& instance() {
+    static ContextRegistry registry;
+    return registry;
+  }
+
+  /// Calls `body` with the context of this instance, under a lock: whoever shares the instance waits until
+  /// the work is enqueued.
+  template <class Body>
+  void with_context(const ExecutionSpace& exec, const char* backend, const Body& body) {
+    const std::lock_guard<std::mutex> lock(m_mutex);
+    if (!m_hook_is_set) {
+      Kokkos::push_finalize_hook([] { instance().clear(); });
+      m_hook_is_set = true;
+    }
+    auto& context = m_contexts[{instance_key(exec), backend != nullptr ? backend : ""}];
+    if (context == nullptr) context = std::make_unique<Context<ExecutionSpace>>(backend);
+    body(*context);
+  }
+
+  void clear() {
+    const std::lock_guard<std::mutex> lock(m_mutex);
+    m_contexts.clear();
+  }
+
+ private:
+  std::mutex m_mutex;
+  std::map<std::pair<std::uintptr_t, std::string>, std::unique_ptr<Context<ExecutionSpace>>> m_contexts;
+  bool m_hook_is_set = false;
+};
+
+}  // namespace
+
+template <class ExecutionSpace>
+void gemm(const ExecutionSpace& exec, char transA, char transB, double alpha,
+          const MatrixRef<const double>& A, const MatrixRef<const double>& B, double beta,
+          const MatrixRef<double>& C, const GemmOptions& options) {
+  check_gemm("gemm", transA, transB, A, B, C, options);
+  const VectorSet<double> a = rows_of(is_transposed(transA) ? A.transposed() : A);
+  const VectorSet<double> b = rows_of(is_transposed(transB) ? B : B.transposed());
+  if (C.rows == 0 || C.cols == 0) return;
+  if (alpha == 0 || a.length == 0) return apply_beta(exec, beta, C);
+  ContextRegistry<ExecutionSpace>::instance().with_context(
+      exec, options.backend, [&](Context<ExecutionSpace>& context) {
+        PlanImpl<ExecutionSpace> plan("gemm", C.rows, C.cols, a.length, options, *context.engine);
+        context.reserve(plan.workspace_bytes());
+        plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
+      });
+}
+
+#define KOKKOSOZAKI_INSTANTIATE(SPACE)                                                        \
+  template void gemm<SPACE>(const SPACE&, char, char, double, const MatrixRef<const double>&, \
+                            const MatrixRef<const double>&, double, const MatrixRef<double>&, \
+                            const GemmOptions&);
+KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_INSTANTIATE)
+#undef KOKKOSOZAKI_INSTANTIATE
+
+}  // namespace Impl
+
+void release_workspaces() {
+#define KOKKOSOZAKI_CLEAR(SPACE) Impl::ContextRegistry<SPACE>::instance().clear();
+  KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_CLEAR)
+#undef KOKKOSOZAKI_CLEAR
+}
+
+}  // namespace KokkosOzaki

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_GEMMOPTIONS_HPP
+#define KOKKOSOZAKI_GEMMOPTIONS_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace KokkosOzaki {
+
+/// \brief How the scaling exponents of rows of op(A) and columns of op(B) are found.
+enum class Bound {
+  fast,     ///< from the norm of each vector alone (Cauchy-Schwarz)
+  accurate  ///< from one more INT8 product of the quantised operands, where that gives finer exponents on
+            ///< average
+};
+
+/// \brief How scaled entries become integers.
+enum class Rounding {
+  nearest_even,  ///< error at most 1/2, unbiased
+  toward_zero    ///< truncation, as in the literature on Ozaki Scheme II; for comparison
+};
+
+/// \brief What is promised when GemmOptions::num_moduli is 0. Constants are in units of u (2^-53 for double).
+class Accuracy {
+ public:
+  /// |C - exact| <= sqrt(k) u ||a_i||_2 ||b_j||_2 (plus the final rounding): 14 moduli for double and k <=
+  /// 2^17.
+  static constexpr Accuracy normwise() { return Accuracy(0.0, true); }
+
+  /// |C - exact| <= c u ||a_i||_2 ||b_j||_2 (plus the final rounding), from k alone; c > 0.
+  static constexpr Accuracy normwise(double c) { return Accuracy(c, false); }
+
+  /// Whether c is sqrt(k).
+  constexpr bool is_root_of_k() const { return m_is_root_of_k; }
+
+  /// c where it is a number.
+  constexpr double constant() const { return m_constant; }
+
+ private:
+  constexpr Accuracy(double c, bool is_root_of_k) : m_constant(c), m_is_root_of_k(is_root_of_k) {}
+  double m_constant;
+  bool m_is_root_of_k;
+};
+
+/// \brief Options of gemm and GemmPlan; the default is the fast bound with 14 moduli (k <= 2^17).
+struct GemmOptions {
+  int num_moduli = 0;  ///< 2..20; 0: the smallest number that `accuracy` allows for this k
+  Accuracy accuracy = Accuracy::normwise();  ///< used when num_moduli is 0
+  Bound bound = Bound::fast;
+  Rounding rounding = Rounding::nearest_even;
+  std::size_t max_workspace_bytes =
+      0;                     ///< 0: no cap; otherwise C and k are cut into blocks that fit. Same bits.
+  int moduli_per_group = 0;  ///< moduli whose INT32 products are kept at a time; 0: chosen. Same bits.
+  const char* backend =
+      nullptr;  ///< INT8 engine by name (docs/backends.md); null: the best one here. Same bits.
+};
+
+}  // namespace KokkosOzaki
+
+#endif

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "KokkosOzaki_GemmPlan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "../backends/KokkosOzaki_Backends.hpp"
+#include "impl/KokkosOzaki_PlanImpl.hpp"
+#include "stages/KokkosOzaki_Multiply.hpp"
+#include "stages/KokkosOzaki_Reconstruct.hpp"
+#include "stages/KokkosOzaki_Reduce.hpp"
+#include "stages/KokkosOzaki_Repair.hpp"
+#include "stages/KokkosOzaki_Residues.hpp"
+#include "stages/KokkosOzaki_Scale.hpp"
+#include "stages/KokkosOzaki_Statistics.hpp"
+
+namespace KokkosOzaki {
+
+namespace Impl {
+
+namespace {
+
+constexpr int table_count = max_moduli - min_moduli + 1;
+
+template <class T>
+T* at(char* base, std::size_t offset) {
+  return reinterpret_cast<T*>(base + offset);
+}
+
+/// The vectors first .. first+count-1 at the positions position .. position+length-1.
+VectorSet<double> part(const VectorSet<double>& v, std::int64_t first, std::int64_t count,
+                       std::int64_t position, std::int64_t length) {
+  return {v.data + first * v.vector_stride + position * v.position_stride, count, length, v.vector_stride,
+          v.position_stride};
+}
+
+VectorSet<double> part(const VectorSet<double>& v, std::int64_t first, std::int64_t count) {
+  return part(v, first, count, 0, v.length);
+}
+
+}  // namespace
+
+template <class ExecutionSpace>
+Context<ExecutionSpace>::Context(const char* backend)
+    : engine(make_int8_gemm<ExecutionSpace>(backend)),
+      kernels(best_stage_kernels()),
+      tables("KokkosOzaki::moduli_tables", table_count),
+      control("KokkosOzaki::control") {
+  Kokkos::deep_copy(tables, Kokkos::View<const ModuliTable*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
+                                moduli_tables(), table_count));
+}
+
+template <class ExecutionSpace>
+void Context<ExecutionSpace>::reserve(std::size_t bytes) {
+  if (workspace.extent(0) >= bytes) return;
+  try {
+    workspace = Kokkos::View<char*, MemorySpace>(
+        Kokkos::view_alloc(std::string("KokkosOzaki::workspace"), Kokkos::WithoutInitializing), bytes);
+  } catch (const std::exception& reason) {
+    throw WorkspaceError(
+        "KokkosOzaki: a workspace of " + std::to_string(bytes) +
+            " bytes could not be allocated (max_workspace_bytes bounds it): " + reason.what(),
+        bytes, 0);
+  }
+}
+
+template <class ExecutionSpace>
+PlanImpl<ExecutionSpace>::PlanImpl(const char* function, std::int64_t m, std::int64_t n, std::int64_t k,
+                                   const GemmOptions& options, const Int8Gemm<ExecutionSpace>& engine)
+    : m_m(m),
+      m_n(n),
+      m_k(k),
+      m_num_moduli(resolve_num_moduli(function, k, options)),
+      m_accurate(options.bound == Bound::accurate && guard_accurate(m_num_moduli, k) >= 2 &&
+                 k <= max_k_block),
+      m_toward_zero(options.rounding == Rounding::toward_zero),
+      m_blocking(choose_blocking(engine, options.max_workspace_bytes, options.moduli_per_group)),
+      m_layout(layout(engine, m_blocking)) {}
+
+template <class ExecutionSpace>
+WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>& engine,
+                                                 const Blocking& blocking) const {
+  // Rows and columns change places for a row-major C.
+  PlaneGeometry geometry;
+  geometry.m = blocking.mb, geometry.n = blocking.nb, geometry.k = blocking.kb,
+  geometry.count = blocking.group;
+  geometry.lda = geometry.ldb = round_up(blocking.kb, k_padding);
+  geometry.ldp = round_up(blocking.mb, vector_padding);
+  const std::size_t straight = engine.workspace_bytes(geometry);
+  std::swap(geometry.m, geometry.n);
+  geometry.ldp = round_up(blocking.nb, vector_padding);
+  const std::size_t turned = engine.workspace_bytes(geometry);
+  return {m_m, m_n, m_k, m_num_moduli, m_accurate, blocking, std::max(straight, turned)};
+}
+
+template <class ExecutionSpace>
+Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap,
+                                                   int group) const {
+  Blocking blocking{m_m, m_n, std::min({m_k, engine.max_k(), max_k_block}),
+                    std::clamp(group, 1, m_num_moduli)};
+  if (cap == 0) return blocking;
+  const auto halved = [](std::int64_t size, std::int64_t padding) {
+    return round_up((size + 1) / 2, padding);
+  };
+  std::size_t needed = layout(engine, blocking).total;
+  while (needed > cap) {
+    const std::int64_t area = round_up(blocking.mb, vector_padding) * round_up(blocking.nb, vector_padding);
+    const std::int64_t output_bytes = area * (m_num_moduli + 4);
+    const auto residue_bytes = static_cast<std::int64_t>(layout(engine, blocking).residue_bytes);
+    std::int64_t& longer = blocking.mb >= blocking.nb ? blocking.mb : blocking.nb;
+    if (blocking.group > 1) {
+      --blocking.group;
+    } else if (residue_bytes > output_bytes && blocking.kb > 1024) {
+      blocking.kb =
+          halved(blocking.kb, k_padding);  // costs one more reduction per block, no more conversions
+    } else if (longer > vector_padding) {
+      longer = halved(longer, vector_padding);
+    } else if (blocking.kb > k_padding) {
+      blocking.kb = halved(blocking.kb, k_padding);
+    } else {
+      throw WorkspaceError("KokkosOzaki: max_workspace_bytes is " + std::to_string(cap) +
+                               ", the smallest block of this product (m=" + std::to_string(m_m) +
+                               ", n=" + std::to_string(m_n) + ", k=" + std::to_string(m_k) + ", " +
+                               std::to_string(m_num_moduli) + " moduli) needs " + std::to_string(needed),
+                           needed, cap);
+    }
+    needed = layout(engine, blocking).total;
+  }
+  return blocking;
+}
+
+template <class ExecutionSpace>
+void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+                                       double alpha, const VectorSet<double>& a, const VectorSet<double>& b,
+                                       double beta, const MatrixRef<double>& C, void* buffer) {
+  // The method is symmetric: a row-major C is the transposed product, with the same bits.
+  const bool turned = C.row_stride > C.col_stride;
+  const VectorSet<double> rows = turned ? b : a, cols = turned ? a : b;
+  const MatrixRef<double> out = turned ? C.transposed() : C;
+  const std::int64_t m = rows.count, n = cols.count, k = m_k;
+  const std::int64_t mb = turned ? m_blocking.nb : m_blocking.mb, nb = turned ? m_blocking.mb : m_blocking.nb;
+  const std::int64_t kb = m_blocking.kb;
+
+  const StageKernels* kernels = context.kernels;
+  Int8Gemm<ExecutionSpace>& engine = *context.engine;
+  const ModuliTable* table = context.tables.data() + (m_num_moduli - min_moduli);
+  Control* control = context.control.data();
+  char* base = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(buffer) + 63) / 64 * 64);
+  auto* row_exponent = at<std::int32_t>(base, m_layout.exponent);
+  auto* row_square_sum = at<std::uint64_t>(base, m_layout.square_sum);
+  auto* row_alpha = at<std::int32_t>(base, m_layout.alpha);
+  auto* row_candidate = at<std::int32_t>(base, m_layout.candidate);
+  auto* row_maxima = at<std::int32_t>(base, m_layout.maxima);
+  const std::int32_t* col_exponent = row_exponent + m;
+  auto* chunks = at<ChunkStatistics>(base, m_layout.residues);
+  auto* rA = at<std::int8_t>(base, m_layout.residues);
+  auto* P = at<std::int32_t>(base, m_layout.products);
+  auto* Y = at<std::int8_t>(base, m_layout.outputs);
+  void* engine_workspace = base + m_layout.engine;
+
+  // Sizes and places of the planes for one block of C and of k.
+  const auto geometry_of = [&](std::int64_t block_m, std::int64_t block_n, std::int64_t block_k) {
+    PlaneGeometry g;
+    g.m = block_m, g.n = block_n, g.k = block_k;
+    g.lda = g.ldb = round_up(block_k, k_padding);
+    g.ldp = round_up(block_m, vector_padding);
+    g.stride_a = g.lda * round_up(block_m, vector_padding);
+    g.stride_b = g.ldb * round_up(block_n, vector_padding);
+    g.stride_p = g.ldp * round_up(block_n, vector_padding);
+    return g;
+  };
+
+  reset_control(exec, control);
+  const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
+  const std::int64_t vectors_at_once = records / chunks_of(k);
+  for (std::int64_t i = 0; i < m; i += vectors_at_once)
+    statistics(exec, kernels, part(rows, i, std::min(vectors_at_once, m - i)), chunks, row_exponent + i,
+               row_square_sum + i, control);
+  for (std::int64_t j = 0; j < n; j += vectors_at_once)
+    statistics(exec, kernels, part(cols, j, std::min(vectors_at_once, n - j)), chunks, row_exponent + m + j,
+               row_square_sum + m + j, control);
+
+  scale_fast(exec, fast_budget(m_num_moduli, k), m + n, row_exponent, row_square_sum, row_alpha);
+  if (m_accurate) {
+    reset_maxima(exec, m + n, row_maxima);
+    for (std::int64_t i = 0; i < m; i += mb)
+      for (std::int64_t j = 0; j < n; j += nb) {
+        const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
+        for (std::int64_t l = 0; l < k; l += kb) {
+          const PlaneGeometry g = geometry_of(bm, bn, std::min(kb, k - l));
+          quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, rA, g.lda, g.stride_a / g.lda);
+          quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, rA + g.stride_a, g.ldb,
+                   g.stride_b / g.ldb);
+          multiply(exec, engine, g, rA, rA + g.stride_a, P, l > 0, engine_workspace, "KokkosOzaki::scale");
+        }
+        bound_maxima(exec, P, bm, bn, round_up(bm, vector_padding), row_maxima + i, row_maxima + m + j);
+      }
+    const Budget budget = accurate_budget(m_num_moduli, k);
+    const int cap = scale_cap(m_num_moduli);
+    scale_candidates(exec, budget, cap, n, m, row_exponent, row_maxima, row_alpha, row_candidate, control);
+    scale_candidates(exec, budget, cap, m, n, col_exponent, row_maxima + m, row_alpha + m, row_candidate + m,
+                     control);
+    scale_choose(exec, m + n, row_candidate, control, row_alpha);
+  }
+
+  const Epilogue epilogue{alpha, beta};
+  for (std::int64_t i = 0; i < m; i += mb) {
+    for (std::int64_t j = 0; j < n; j += nb) {
+      const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
+      const std::int64_t stride_y = round_up(bm, vector_padding) * round_up(bn, vector_padding);
+      for (std::int64_t l = 0; l < k; l += kb) {
+        PlaneGeometry g = geometry_of(bm, bn, std::min(kb, k - l));
+        std::int8_t* rB = rA + m_num_moduli * g.stride_a;
+        if (j == 0 || kb < k)  // else the planes of these rows are still there
+          residues(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, row_alpha + i, table,
+                   m_num_moduli, m_toward_zero, {rA, g.stride_a, g.lda, g.stride_a / g.lda});
+        residues(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, row_alpha + m + j, table,
+                 m_num_moduli, m_toward_zero, {rB, g.stride_b, g.ldb, g.stride_b / g.ldb});
+        for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
+          g.count = std::min(m_blocking.group, m_num_moduli - p);
+          multiply(exec, engine, g, rA + p * g.stride_a, rB + p * g.stride_b, P, false, engine_workspace);
+          reduce(exec, kernels, {p, g.count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y}, table, l > 0);
+        }
+      }
+      const MatrixRef<double> block{out.data + i * out.row_stride + j * out.col_stride, bm, bn,
+                                    out.row_stride, out.col_stride};
+      reconstruct(exec, kernels,
+                  {Y, stride_y, round_up(bm, vector_padding), row_exponent + i, col_exponent + j,
+                   row_alpha + i, row_alpha + m + j},
+                  table, epilogue, block);
+      repair(exec, part(rows, i, bm), part(cols, j, bn), row_exponent + i, col_exponent + j, control,
+             epilogue, block);
+    }
+  }
+  m_last_exec = std::make_shared<ExecutionSpace>(exec);
+}
+
+template <class ExecutionSpace>
+GemmReport PlanImpl<ExecutionSpace>::report(const Context<ExecutionSpace>& context) const {
+  bool candidates = m_accurate;
+  if (m_accurate && m_last_exec != nullptr) {
+    m_last_exec->fence();
+    const auto control = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), context.control);
+    candidates = control().gain > 0;
+  }
+  // 2^-alpha_i <= y ||a_i||_2 and 2^-beta_j <= y ||b_j||_2 give |C - exact| <= (sqrt(k) y + k y^2 / 4)
+  // ||a_i|| ||b_j||; truncation doubles the error of an entry (docs/accuracy.md, "Normwise").
+  const auto k = static_cast<double>(m_k);
+  double y;
+  if (candidates) {
+    const int step =
+        (range_budget(m_num_moduli).bit_length() - 2 - ceil_log2(static_cast<std::uint64_t>(m_k))) >> 1;
+    y = std::ldexp(1.0, 1 - std::min(step, scale_cap(m_num_moduli)));
+  } else {
+    const Budget budget = fast_budget(m_num_moduli, m_k);
+    const double root = std::sqrt(std::ldexp(static_cast<double>(budget.h), budget.bits - 64));
+    y = 2.0 * (1.0 + std::ldexp(std::sqrt(k), -15)) / root;
+  }
+  if (m_toward_zero) y *= 2.0;
+  const double bound =
+      (std::sqrt(k) * y + k * y * y / 4) * (1 + 1e-12);  // the factor covers this line's own rounding
+  return {m_num_moduli, candidates ? Bound::accurate : Bound::fast, context.engine->name(),
+          std::ldexp(bound, 53)};
+}
+
+template <class ExecutionSpace>
+void apply_beta(const ExecutionSpace& exec, double beta, const MatrixRef<double>& C) {
+  scale_c(exec, beta, C.row_stride > C.col_stride ? C.transposed() : C);
+}
+
+}  // namespace Impl
+
+template <class ExecutionSpace, class Scalar>
+bool GemmPlan<ExecutionSpace, Scalar>::can_run(std::int64_t m, std::int64_t n, std::int64_t k,
+                                               const GemmOptions& options) {
+  try {
+    if (m == 0 || n == 0 || k == 0)
+      Impl::check_plan("GemmPlan", 'N', 'N', m, n, k, options);
+    else
+      static_cast<void>(workspace_bytes(m, n, k, options));
+  } catch (const std::exception&) {
+    return false;
+  }
+  return true;
+}
+
+template <class ExecutionSpace, class Scalar>
+std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes(std::int64_t m, std::int64_t n, std::int64_t k,
+                                                              const GemmOptions& options) {
+  Impl::check_plan("GemmPlan::workspace_bytes", 'N', 'N', m, n, k, options);
+  if (m == 0 || n == 0 || k == 0) return 0;
+  const auto engine = Impl::make_int8_gemm<ExecutionSpace>(options.backend);
+  return Impl::PlanImpl<ExecutionSpace>("GemmPlan::workspace_bytes", m, n, k, options, *engine)
+      .workspace_bytes();
+}
+
+template <class ExecutionSpace, class Scalar>
+GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpace&, char transA, char transB,
+                                           std::int64_t m, std::int64_t n, std::int64_t k,
+                                           const GemmOptions& options)
+    : m_transA(transA), m_transB(transB), m_m(m), m_n(n), m_k(k) {
+  Impl::check_plan("GemmPlan", transA, transB, m, n, k, options);
+  m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
+  m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace>>(
+      "GemmPlan", std::max<std::int64_t>(m, 1), std::max<std::int64_t>(n, 1), std::max<std::int64_t>(k, 1),
+      options, *m_context->engine);
+}
+
+template <class ExecutionSpace, class Scalar>
+GemmPlan<ExecutionSpace, Scalar>::GemmPlan(const ExecutionSpace& exec, char transA, char transB,
+                                           std::int64_t m, std::int64_t n, std::int64_t k,
+                                           const GemmOptions& options)
+    : GemmPlan(ExternalWorkspace{}, exec, transA, transB, m, n, k, options) {
+  m_context->reserve(workspace_bytes());
+}
+
+template <class ExecutionSpace, class Scalar>
+GemmPlan<ExecutionSpace, Scalar>::GemmPlan(GemmPlan&&) noexcept = default;
+template <class ExecutionSpace, class Scalar>
+GemmPlan<ExecutionSpace, Scalar>& GemmPlan<ExecutionSpace, Scalar>::operator=(GemmPlan&&) noexcept = default;
+template <class ExecutionSpace, class Scalar>
+GemmPlan<ExecutionSpace, Scalar>::~GemmPlan() = default;
+
+template <class ExecutionSpace, class Scalar>
+std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes() const {
+  return m_m == 0 || m_n == 0 || m_k == 0 ? 0 : m_impl->workspace_bytes();
+}
+
+template <class ExecutionSpace, class Scalar>
+void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, double alpha,
+                                           const Impl::MatrixRef<const double>& A,
+                                           const Impl::MatrixRef<const double>& B, double beta,
+                                           const Impl::MatrixRef<double>& C, void* buffer,
+                                           std::size_t buffer_bytes) {
+  Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A, B, C);
+  if (m_m == 0 || m_n == 0) return;
+  if (alpha == 0 || m_k == 0) return Impl::apply_beta(exec, beta, C);
+  const std::size_t got = buffer != nullptr ? buffer_bytes : m_context->workspace.extent(0);
+  if (got < workspace_bytes())
+    throw WorkspaceError("KokkosOzaki::GemmPlan::execute: the workspace must have " +
+                             std::to_string(workspace_bytes()) + " contiguous bytes, got " +
+                             std::to_string(got) + ".",
+                         workspace_bytes(), got);
+  const Impl::VectorSet<double> a = Impl::rows_of(Impl::is_transposed(m_transA) ? A.transposed() : A);
+  const Impl::VectorSet<double> b = Impl::rows_of(Impl::is_transposed(m_transB) ? B : B.transposed());
+  m_impl->execute(exec, *m_context, alpha, a, b, beta, C,
+                  buffer != nullptr ? buffer : m_context->workspace.data());
+}
+
+template <class ExecutionSpace, class Scalar>
+GemmReport GemmPlan<ExecutionSpace, Scalar>::report() const {
+  return m_impl->report(*m_context);
+}
+
+template <class ExecutionSpace, class Scalar>
+const char* GemmPlan<ExecutionSpace, Scalar>::backend_name() const {
+  return m_context->engine->name();
+}
+
+#define KOKKOSOZAKI_INSTANTIATE(SPACE)                                                         \
+  template struct Impl::Context<SPACE>;                                                        \
+  template class Impl::PlanImpl<SPACE>;                                                        \
+  template void Impl::apply_beta<SPACE>(const SPACE&, double, const Impl::MatrixRef<double>&); \
+  template class GemmPlan<SPACE, double>;
+KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_INSTANTIATE)
+
+}  // namespace KokkosOzaki

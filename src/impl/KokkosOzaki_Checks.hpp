@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_CHECKS_HPP
+#define KOKKOSOZAKI_CHECKS_HPP
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "../KokkosOzaki_GemmOptions.hpp"
+#include "KokkosOzaki_KokkosCompat.hpp"
+#include "KokkosOzaki_MatrixRef.hpp"
+
+namespace KokkosOzaki::Impl {
+
+/// The types of a call: one static_assert per condition.
+template <class ExecutionSpace, class Scalar, class AView, class BView, class CView>
+constexpr void check_types() {
+  static_assert(is_enabled_space_v<ExecutionSpace>,
+                "KokkosOzaki::gemm: exec must be an execution space that Kokkos was built with when "
+                "KokkosOzaki was built.");
+  static_assert(Kokkos::is_view<AView>::value, "KokkosOzaki::gemm: A must be a Kokkos::View.");
+  static_assert(Kokkos::is_view<BView>::value, "KokkosOzaki::gemm: B must be a Kokkos::View.");
+  static_assert(Kokkos::is_view<CView>::value, "KokkosOzaki::gemm: C must be a Kokkos::View.");
+  static_assert(static_cast<int>(AView::rank) == 2, "KokkosOzaki::gemm: A must be a rank-2 Kokkos::View.");
+  static_assert(static_cast<int>(BView::rank) == 2, "KokkosOzaki::gemm: B must be a rank-2 Kokkos::View.");
+  static_assert(static_cast<int>(CView::rank) == 2, "KokkosOzaki::gemm: C must be a rank-2 Kokkos::View.");
+  static_assert(!std::is_const_v<typename CView::value_type>,
+                "KokkosOzaki::gemm: C must have a non-const value type.");
+  static_assert(std::is_same_v<Scalar, double>, "KokkosOzaki::gemm: the value type of C must be double.");
+  static_assert(std::is_same_v<typename AView::non_const_value_type, Scalar>,
+                "KokkosOzaki::gemm: A must have the value type of C.");
+  static_assert(std::is_same_v<typename BView::non_const_value_type, Scalar>,
+                "KokkosOzaki::gemm: B must have the value type of C.");
+  static_assert(Kokkos::SpaceAccessibility<ExecutionSpace, typename AView::memory_space>::accessible,
+                "KokkosOzaki::gemm: A must be accessible from exec.");
+  static_assert(Kokkos::SpaceAccessibility<ExecutionSpace, typename BView::memory_space>::accessible,
+                "KokkosOzaki::gemm: B must be accessible from exec.");
+  static_assert(Kokkos::SpaceAccessibility<ExecutionSpace, typename CView::memory_space>::accessible,
+                "KokkosOzaki::gemm: C must be accessible from exec.");
+}
+
+template <class View>
+MatrixRef<typename View::value_type> matrix_ref(const View& view) {
+  return {view.data(), static_cast<std::int64_t>(view.extent(0)), static_cast<std::int64_t>(view.extent(1)),
+          static_cast<std::int64_t>(view.stride(0)), static_cast<std::int64_t>(view.stride(1))};
+}
+
+template <class View>
+MatrixRef<const typename View::non_const_value_type> const_matrix_ref(const View& view) {
+  const auto x = matrix_ref(view);
+  return {x.data, x.rows, x.cols, x.row_stride, x.col_stride};
+}
+
+/// \brief The arguments of gemm in their documented order: trans letters, extents, strides, overlap, options.
+/// \throws std::invalid_argument  naming `function`, the operand, what was expected and what was got
+void check_gemm(const char* function, char transA, char transB, const MatrixRef<const double>& A,
+                const MatrixRef<const double>& B, const MatrixRef<double>& C, const GemmOptions& options);
+
+/// The arguments of a plan: trans letters, sizes, options; without the check of the number of moduli against
+/// k.
+void check_plan(const char* function, char transA, char transB, std::int64_t m, std::int64_t n,
+                std::int64_t k, const GemmOptions& options);
+
+/// The operands given to a plan against the sizes it was made for, then strides and overlap.
+void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,
+                   const MatrixRef<const double>& A, const MatrixRef<const double>& B,
+                   const MatrixRef<double>& C);
+
+/// The number of moduli that the options ask for.
+/// \throws std::invalid_argument  too few moduli for this k, or an accuracy that 20 moduli do not reach
+int resolve_num_moduli(const char* function, std::int64_t k, const GemmOptions& options);
+
+/// Why resolve_num_moduli would throw; empty if it would not.
+std::string moduli_complaint(std::int64_t k, const GemmOptions& options);
+
+constexpr bool is_transposed(char trans) {
+  return trans != 'N' && trans != 'n';
+}
+
+}  // namespace KokkosOzaki::Impl
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_WORKSPACE_HPP
+#define KOKKOSOZAKI_WORKSPACE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../../backends/KokkosOzaki_Int8Gemm.hpp"
+#include "../stages/KokkosOzaki_Statistics.hpp"
+
+namespace KokkosOzaki::Impl {
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+constexpr std::int64_t vector_padding = 16;  // vectors of a residue plane
+constexpr std::int64_t k_padding = 64;       // positions of a residue vector
+
+/// \brief How a product is cut: blocks of C of at most mb x nb entries, blocks of k of at most kb positions,
+/// groups of moduli.
+struct Blocking {
+  std::int64_t mb, nb, kb;
+  int group;
+};
+
+/// \brief One allocation, cut into typed slices; offsets and sizes in bytes, every slice on a 64-byte
+/// boundary.
+///
+/// The residue planes are written only after the statistics are joined and the maxima of the accurate bound
+/// are known, so the chunk records and the quantised planes lie in the same bytes.
+struct WorkspaceLayout {
+  std::size_t exponent, square_sum, alpha, candidate, maxima;
+  std::size_t residues, products, outputs, engine;
+  std::size_t residue_bytes;
+  std::size_t total;  // with room to align a caller's buffer
+
+  WorkspaceLayout(std::int64_t m, std::int64_t n, std::int64_t k, int num_moduli, bool accurate,
+                  const Blocking& blocking, std::size_t engine_bytes) {
+    std::size_t end = 0;
+    const auto slice = [&end](std::size_t bytes) {
+      const std::size_t begin = end;
+      end = begin + (bytes + 63) / 64 * 64;
+      return begin;
+    };
+    const auto vectors = static_cast<std::size_t>(m + n);
+    exponent = slice(vectors * sizeof(std::int32_t));
+    square_sum = slice(vectors * sizeof(std::uint64_t));
+    alpha = slice(vectors * sizeof(std::int32_t));
+    candidate = slice(accurate ? vectors * sizeof(std::int32_t) : 0);
+    maxima = slice(accurate ? vectors * sizeof(std::int32_t) : 0);
+    const auto rows = static_cast<std::size_t>(round_up(blocking.mb, vector_padding));
+    const auto cols = static_cast<std::size_t>(round_up(blocking.nb, vector_padding));
+    const auto length = static_cast<std::size_t>(round_up(blocking.kb, k_padding));
+    const auto s = static_cast<std::size_t>(num_moduli);
+    // At least the chunk records of one vector.
+    residue_bytes = s * (rows + cols) * length;
+    const std::size_t records = static_cast<std::size_t>(chunks_of(k)) * sizeof(ChunkStatistics);
+    if (residue_bytes < records) residue_bytes = records;
+    residues = slice(residue_bytes);
+    products = slice(static_cast<std::size_t>(blocking.group) * rows * cols * sizeof(std::int32_t));
+    outputs = slice(s * rows * cols);
+    engine = slice(engine_bytes);
+    total = end + 63;
+  }
+};
+
+}  // namespace KokkosOzaki::Impl
+
+#endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_SCALE_HPP
+#define KOKKOSOZAKI_SCALE_HPP
+
+#include "KokkosOzaki_Statistics.hpp"
+
+namespace KokkosOzaki::Impl {
+
+/// P(w; hb, h): the largest p with w 4^p <= h 2^(hb - 64), for 0 < w < 2^64.
+KOKKOS_INLINE_FUNCTION std::int32_t scale_step(std::uint64_t w, const Budget& budget) {
+  const int bits = bit_length(w);
+  const int d = budget.bits - bits;
+  const int p = d >> 1;
+  return (d & 1) == 0 && (w << (64 - bits)) > budget.h ? p - 1 : p;
+}
+
+/// q(x) in [1, 127] with |x| <= q 2^(e+1) / 127 for x != 0; q(0) = 0.
+KOKKOS_INLINE_FUNCTION std::int8_t quantized(double x, std::int32_t e) {
+  const std::uint64_t bits = bits_of(x) & ~sign_bit;
+  if (bits == 0) return 0;
+  return static_cast<std::int8_t>(((fixed15(bits, e) + 1) * 127 + 65535) >> 16);
+}
+
+inline KOKKOS_FUNCTION bool has_exponent(std::int32_t e) {
+  return e != zero_vector && e != flagged_vector;
+}
+
+struct FastExponentsFunctor {
+  Budget budget;
+  const std::int32_t* exponent;
+  const std::uint64_t* square_sum;
+  std::int32_t* alpha;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t v) const {
+    const std::int32_t e = exponent[v];
+    alpha[v] = has_exponent(e) ? scale_step(square_sum[v], budget) + 15 - e : 0;
+  }
+};
+
+/// \brief Fast bound: alpha = P(S) + 15 - e, and 0 for vectors of zeros and flagged ones.
+template <class ExecutionSpace>
+void scale_fast(const ExecutionSpace& exec, const Budget& budget, std::int64_t count,
+                const std::int32_t* exponent, const std::uint64_t* square_sum, std::int32_t* alpha) {
+  ScopedRegion region("KokkosOzaki::scale");
+  Kokkos::parallel_for("KokkosOzaki::scale_fast", Range<ExecutionSpace>(exec, 0, count),
+                       FastExponentsFunctor{budget, exponent, square_sum, alpha});
+}
+
+/// One vector and position per index, on any space. Positions length..padded-1 and vectors count.. are zeros.
+struct QuantizeFunctor {
+  VectorSet<double> vectors;
+  const std::int32_t* exponent;
+  std::int8_t* out;
+  std::int64_t ld;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t v = index / ld, l = index % ld;
+    out[index] =
+        v < vectors.count && l < vectors.length && has_exponent(exponent[v])
+            ? quantized(vectors.data[v * vectors.vector_stride + l * vectors.position_stride], exponent[v])
+            : std::int8_t{0};
+  }
+};
+
+struct HostQuantize {
+  const StageKernels* kernels;
+  const std::int32_t* exponent;
+  std::int8_t* out;
+  std::int64_t ld;
+
+  void operator()(std::int64_t v, std::int64_t first, int, const double* x) const {
+    const std::int64_t length = ld - first < chunk_length ? ld - first : chunk_length;
+    std::int8_t* q = out + v * ld + first;
+    if (has_exponent(exponent[v])) {
+      kernels->quantize(x, length, exponent[v], q);
+    } else {
+      for (std::int64_t l = 0; l < length; ++l) q[l] = 0;
+    }
+  }
+};
+
+struct ZeroVectorsFunctor {
+  std::int8_t* out;
+  std::int64_t plane_stride, first, elems;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    out[index / elems * plane_stride + first + index % elems] = 0;
+  }
+};
+
+/// Zeros for the vectors `count` .. `padded` - 1 of every plane.
+template <class ExecutionSpace>
+void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std::int64_t plane_stride,
+                  std::int64_t ld, std::int64_t count, std::int64_t padded) {
+  const std::int64_t elems = (padded - count) * ld;
+  if (elems == 0) return;
+  Kokkos::parallel_for("KokkosOzaki::zero_padding", Range<ExecutionSpace>(exec, 0, planes * elems),
+                       ZeroVectorsFunctor{out, plane_stride, count * ld, elems});
+}
+
+/// \brief Accurate bound, first step: quantised vectors, q[v * ld + l], rounded up to 7 bits.
+/// \param padded  vectors count .. padded-1 become zeros
+template <class ExecutionSpace>
+void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
+              const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
+  ScopedRegion region("KokkosOzaki::scale");
+  if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
+    for_each_tile(exec, "KokkosOzaki::quantize", kernels, vectors, HostQuantize{kernels, exponent, q, ld});
+    zero_padding(exec, q, 1, 0, ld, vectors.count, padded);
+  } else {
+    Kokkos::parallel_for("KokkosOzaki::quantize", Range<ExecutionSpace>(exec, 0, padded * ld),
+                         QuantizeFunctor{vectors, exponent, q, ld});
+  }
+}
+
+struct ResetMaximaFunctor {
+  std::int32_t* maxima;
+  KOKKOS_FUNCTION void operator()(std::int64_t v) const { maxima[v] = 0; }
+};
+
+template <class ExecutionSpace>
+void reset_maxima(const ExecutionSpace& exec, std::int64_t count, std::int32_t* maxima) {
+  Kokkos::parallel_for("KokkosOzaki::reset_maxima", Range<ExecutionSpace>(exec, 0, count),
+                       ResetMaximaFunctor{maxima});
+}
+
+/// Columns of G in blocks: one atomic maximum per row and block, one per column.
+struct BoundMaximaFunctor {
+  static constexpr std::int64_t block_rows = 256;
+
+  const std::int32_t* G;
+  std::int64_t m, ld, row_blocks;
+  std::int32_t* row_maxima;
+  std::int32_t* col_maxima;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t j = index / row_blocks, first = index % row_blocks * block_rows;
+    const std::int64_t last = first + block_rows < m ? first + block_rows : m;
+    std::int32_t largest = 0;
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int32_t g = G[j * ld + i];
+      largest = g > largest ? g : largest;
+      if (g > row_maxima[i]) Kokkos::atomic_fetch_max(&row_maxima[i], g);
+    }
+    if (largest > col_maxima[j]) Kokkos::atomic_fetch_max(&col_maxima[j], largest);
+  }
+};
+
+/// \brief R_i = max_j G_ij and R'_j = max_i G_ij, joined with what the arrays hold already.
+/// \param G  m x n, G(i, j) at j * ld + i, entries >= 0
+template <class ExecutionSpace>
+void bound_maxima(const ExecutionSpace& exec, const std::int32_t* G, std::int64_t m, std::int64_t n,
+                  std::int64_t ld, std::int32_t* row_maxima, std::int32_t* col_maxima) {
+  ScopedRegion region("KokkosOzaki::scale");
+  const std::int64_t row_blocks = (m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
+  Kokkos::parallel_for("KokkosOzaki::bound_maxima", Range<ExecutionSpace>(exec, 0, row_blocks * n),
+                       BoundMaximaFunctor{G, m, ld, row_blocks, row_maxima, col_maxima});
+}
+
+/// What the accurate bound knows of one side: rows of op(A), or columns of op(B).
+struct CandidateFunctor {
+  Budget budget;
+  std::int32_t cap;
+  std::int64_t weight;  // extent of the other side
+  const std::int32_t* exponent;
+  const std::int32_t* maxima;
+  const std::int32_t* fast;
+  std::int32_t* candidate;
+  Control* control;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t v) const {
+    const std::int32_t e = exponent[v];
+    std::int32_t alpha = fast[v];
+    if (has_exponent(e) && maxima[v] != 0) {
+      const std::int32_t p = scale_step(static_cast<std::uint64_t>(maxima[v]), budget);
+      alpha = (p < cap ? p : cap) - 1 - e;
+    }
+    candidate[v] = alpha;
+    Kokkos::atomic_fetch_add(&control->gain, weight * (alpha - fast[v]));
+  }
+};
+
+/// \brief Accurate bound, second step: the candidate exponents of one side and their weighted gain over the
+/// fast ones.
+template <class ExecutionSpace>
+void scale_candidates(const ExecutionSpace& exec, const Budget& budget, int cap, std::int64_t weight,
+                      std::int64_t count, const std::int32_t* exponent, const std::int32_t* maxima,
+                      const std::int32_t* fast, std::int32_t* candidate, Control* control) {
+  ScopedRegion region("KokkosOzaki::scale");
+  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, count),
+                       CandidateFunctor{budget, cap, weight, exponent, maxima, fast, candidate, control});
+}
+
+struct ChooseFunctor {
+  const std::int32_t* candidate;
+  const Control* control;
+  std::int32_t* alpha;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t v) const {
+    if (control->gain > 0) alpha[v] = candidate[v];
+  }
+};
+
+/// \brief Accurate bound, last step: the candidates replace the fast exponents if they are finer on average.
+template <class ExecutionSpace>
+void scale_choose(const ExecutionSpace& exec, std::int64_t count, const std::int32_t* candidate,
+                  const Control* control, std::int32_t* alpha) {
+  ScopedRegion region("KokkosOzaki::scale");
+  Kokkos::parallel_for("KokkosOzaki::scale_choose", Range<ExecutionSpace>(exec, 0, count),
+                       ChooseFunctor{candidate, control, alpha});
+}
+
+}  // namespace KokkosOzaki::Impl
+
+#endif
