@@ -7,6 +7,9 @@
 #include "host/KokkosOzaki_Int8Gemm_Host.hpp"
 #include "portable/KokkosOzaki_Int8Gemm_Portable.hpp"
 
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+#include "cublas/KokkosOzaki_Int8Gemm_Cublas.hpp"
+#endif
 #if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
 #include "onednn/KokkosOzaki_Int8Gemm_OneDnn.hpp"
 #endif
@@ -27,9 +30,13 @@ template <class ExecutionSpace>
 std::vector<std::string> int8_gemm_names() {
   std::vector<std::string> names;
   if constexpr (is_host_space_v<ExecutionSpace>) {
-    if (use_onednn) names.push_back("onednn");
     for (int i = 0; i < host_kernel_set_count(); ++i) names.push_back(host_kernel_set(i).name);
+    // Measured (docs/performance.md): slower than our AMX kernels, faster than the other sets.
+    if (use_onednn) names.insert(names.begin() + (names.front() == "host-amx" ? 1 : 0), "onednn");
   }
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+  if constexpr (is_cuda_space_v<ExecutionSpace>) names.push_back("cublas");
+#endif
   names.push_back("portable");
   return names;
 }
@@ -39,6 +46,10 @@ std::unique_ptr<Int8Gemm<ExecutionSpace>> make_int8_gemm(const char* name) {
   const std::vector<std::string> names = int8_gemm_names<ExecutionSpace>();
   const std::string wanted = name != nullptr ? name : names.front();
   if (wanted == "portable") return std::make_unique<PortableInt8Gemm<ExecutionSpace>>();
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+  if constexpr (is_cuda_space_v<ExecutionSpace>)
+    if (wanted == "cublas") return std::make_unique<CublasInt8Gemm>();
+#endif
   if constexpr (is_host_space_v<ExecutionSpace>) {
 #if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
     if (wanted == "onednn" && use_onednn) return std::make_unique<OneDnnInt8Gemm<ExecutionSpace>>();

@@ -16,6 +16,7 @@
 #include "stages/KokkosOzaki_Residues.hpp"
 #include "stages/KokkosOzaki_Scale.hpp"
 #include "stages/KokkosOzaki_Statistics.hpp"
+#include "stages/cuda/KokkosOzaki_ReduceReconstruct_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -46,7 +47,8 @@ VectorSet<double> part(const VectorSet<double>& v, std::int64_t first, std::int6
 template <class ExecutionSpace>
 Context<ExecutionSpace>::Context(const char* backend)
     : engine(make_int8_gemm<ExecutionSpace>(backend)),
-      kernels(best_stage_kernels()),
+      kernels(is_host_space_v<ExecutionSpace> || is_cuda_space_v<ExecutionSpace> ? best_stage_kernels()
+                                                                                 : nullptr),
       tables("KokkosOzaki::moduli_tables", table_count),
       control("KokkosOzaki::control") {
   Kokkos::deep_copy(tables, Kokkos::View<const ModuliTable*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
@@ -99,12 +101,19 @@ WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>&
 template <class ExecutionSpace>
 Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap,
                                                    int group) const {
+  const int default_group = is_cuda_space_v<ExecutionSpace> ? m_num_moduli : 1;
   Blocking blocking{m_m, m_n, std::min({m_k, engine.max_k(), max_k_block}),
-                    std::clamp(group, 1, m_num_moduli)};
-  if (cap == 0) return blocking;
+                    group == 0 ? default_group : std::min(group, m_num_moduli)};
   const auto halved = [](std::int64_t size, std::int64_t padding) {
     return round_up((size + 1) / 2, padding);
   };
+  // Blocks of C whose products of a group of moduli stay below this; columns, so that residues of rows are
+  // kept.
+  constexpr std::int64_t most_product_bytes = std::int64_t{4} << 30;
+  if (blocking.group > 1)
+    while (blocking.group * blocking.mb * blocking.nb * 4 > most_product_bytes && blocking.nb > 1024)
+      blocking.nb = halved(blocking.nb, vector_padding);
+  if (cap == 0) return blocking;
   std::size_t needed = layout(engine, blocking).total;
   while (needed > cap) {
     const std::int64_t area = round_up(blocking.mb, vector_padding) * round_up(blocking.nb, vector_padding);
@@ -206,6 +215,9 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
     scale_choose(exec, m + n, row_candidate, control, row_alpha);
   }
 
+  // One pass over the products of all moduli, where they are there at a time and there is such a kernel.
+  const bool fused =
+      is_cuda_space_v<ExecutionSpace> && kernels != nullptr && m_blocking.group == m_num_moduli && kb >= k;
   const Epilogue epilogue{alpha, beta};
   for (std::int64_t i = 0; i < m; i += mb) {
     for (std::int64_t j = 0; j < n; j += nb) {
@@ -222,15 +234,25 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
         for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
           g.count = std::min(m_blocking.group, m_num_moduli - p);
           multiply(exec, engine, g, rA + p * g.stride_a, rB + p * g.stride_b, P, false, engine_workspace);
-          reduce(exec, kernels, {p, g.count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y}, table, l > 0);
+          if (!fused)
+            reduce(exec, kernels, {p, g.count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y}, table, l > 0);
         }
       }
       const MatrixRef<double> block{out.data + i * out.row_stride + j * out.col_stride, bm, bn,
                                     out.row_stride, out.col_stride};
-      reconstruct(exec, kernels,
-                  {Y, stride_y, round_up(bm, vector_padding), row_exponent + i, col_exponent + j,
-                   row_alpha + i, row_alpha + m + j},
-                  table, epilogue, block);
+      const ReconstructBlock vectors{Y,
+                                     stride_y,
+                                     round_up(bm, vector_padding),
+                                     row_exponent + i,
+                                     col_exponent + j,
+                                     row_alpha + i,
+                                     row_alpha + m + j};
+      if (!fused) reconstruct(exec, kernels, vectors, table, epilogue, block);
+      if constexpr (is_cuda_space_v<ExecutionSpace>) {
+        if (fused)
+          reduce_reconstruct(exec, {0, m_num_moduli, bm, bn, vectors.ld, P, stride_y, Y, stride_y}, vectors,
+                             table, moduli_tables()[m_num_moduli - min_moduli].words, epilogue, block);
+      }
       repair(exec, part(rows, i, bm), part(cols, j, bn), row_exponent + i, col_exponent + j, control,
              epilogue, block);
     }

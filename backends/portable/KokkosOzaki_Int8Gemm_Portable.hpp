@@ -7,6 +7,25 @@
 
 namespace KokkosOzaki::Impl {
 
+struct PortableInt8Functor {
+  PlaneGeometry g;
+  const std::int8_t* rA;
+  const std::int8_t* rB;
+  std::int32_t* P;
+  bool accumulate;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t i = index % g.m, rest = index / g.m;
+    const std::int64_t j = rest % g.n, p = rest / g.n;
+    const std::int8_t* a = rA + p * g.stride_a + i * g.lda;
+    const std::int8_t* b = rB + p * g.stride_b + j * g.ldb;
+    std::int32_t* out = P + p * g.stride_p + j * g.ldp + i;
+    std::int32_t sum = accumulate ? *out : 0;
+    for (std::int64_t l = 0; l < g.k; ++l) sum += a[l] * b[l];
+    *out = sum;
+  }
+};
+
 /// \brief Plain Kokkos kernel for any execution space, one entry of one product per index: the reference of
 /// the others.
 template <class ExecutionSpace>
@@ -18,28 +37,8 @@ class PortableInt8Gemm final : public Int8Gemm<ExecutionSpace> {
            const std::int8_t* rB, std::int32_t* P, bool accumulate, void*) override {
     Kokkos::parallel_for("KokkosOzaki::multiply_portable",
                          Range<ExecutionSpace>(exec, 0, geometry.m * geometry.n * geometry.count),
-                         Functor{geometry, rA, rB, P, accumulate});
+                         PortableInt8Functor{geometry, rA, rB, P, accumulate});
   }
-
- private:
-  struct Functor {
-    PlaneGeometry g;
-    const std::int8_t* rA;
-    const std::int8_t* rB;
-    std::int32_t* P;
-    bool accumulate;
-
-    KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-      const std::int64_t i = index % g.m, rest = index / g.m;
-      const std::int64_t j = rest % g.n, p = rest / g.n;
-      const std::int8_t* a = rA + p * g.stride_a + i * g.lda;
-      const std::int8_t* b = rB + p * g.stride_b + j * g.ldb;
-      std::int32_t* out = P + p * g.stride_p + j * g.ldp + i;
-      std::int32_t sum = accumulate ? *out : 0;
-      for (std::int64_t l = 0; l < g.k; ++l) sum += a[l] * b[l];
-      *out = sum;
-    }
-  };
 };
 
 }  // namespace KokkosOzaki::Impl

@@ -89,6 +89,13 @@ KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_DECLARE)
   inline constexpr bool is_host_space_v<SPACE> = true;
 KOKKOSOZAKI_FOR_EACH_HOST_SPACE(KOKKOSOZAKI_DECLARE)
 #undef KOKKOSOZAKI_DECLARE
+template <class ExecutionSpace>
+constexpr bool is_cuda_space_v = false;
+#define KOKKOSOZAKI_DECLARE(SPACE) \
+  template <>                      \
+  inline constexpr bool is_cuda_space_v<SPACE> = true;
+KOKKOSOZAKI_IF_CUDA(KOKKOSOZAKI_DECLARE)
+#undef KOKKOSOZAKI_DECLARE
 
 }  // namespace KokkosOzaki::Impl
 

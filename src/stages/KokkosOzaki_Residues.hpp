@@ -3,17 +3,11 @@
 #define KOKKOSOZAKI_RESIDUES_HPP
 
 #include "KokkosOzaki_ResidueReducer.hpp"
+#include "KokkosOzaki_ResiduePlanes.hpp"
 #include "KokkosOzaki_Scale.hpp"
+#include "cuda/KokkosOzaki_Residues_Cuda.hpp"
 
 namespace KokkosOzaki::Impl {
-
-/// \brief Where the residues of a set of vectors go: plane p, vector v, position l at p * plane_stride + v *
-/// ld + l.
-struct ResiduePlanes {
-  std::int8_t* data;
-  std::int64_t plane_stride, ld;
-  std::int64_t padded;  // vectors count .. padded-1 become zeros, positions length .. ld-1 too
-};
 
 /// One vector and position per index, on any space.
 struct ResiduesFunctor {
@@ -67,6 +61,10 @@ void residues(const ExecutionSpace& exec, const StageKernels* kernels, const Vec
               const std::int32_t* exponent, const std::int32_t* alpha, const ModuliTable* table,
               int moduli_count, bool toward_zero, const ResiduePlanes& planes) {
   ScopedRegion region("KokkosOzaki::residues");
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr)
+      return residues_cuda(exec, vectors, exponent, alpha, table, moduli_count, toward_zero, planes);
+  }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
     for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
                   HostResidues{kernels, exponent, alpha, table, toward_zero, planes});

@@ -7,6 +7,7 @@
 #include "../impl/KokkosOzaki_MatrixRef.hpp"
 #include "../impl/KokkosOzaki_Moduli.hpp"
 #include "KokkosOzaki_HostTiles.hpp"
+#include "cuda/KokkosOzaki_Statistics_Cuda.hpp"
 #include "host/KokkosOzaki_StageKernels.hpp"
 
 namespace KokkosOzaki::Impl {
@@ -37,16 +38,20 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const double* x, std::in
   return {sum, e};
 }
 
-/// The statistics of a vector from those of its chunks: e = max e_c, S = sum ceil(S_c / 4^(e - e_c)).
-KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk, std::int64_t chunks) {
+/// The statistics of a vector from those of its chunks, `stride` records apart: e = max e_c, S = sum ceil(S_c
+/// / 4^(e - e_c)).
+KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk, std::int64_t stride,
+                                                   std::int64_t chunks) {
   std::int32_t e = zero_vector;
-  for (std::int64_t c = 0; c < chunks; ++c) e = chunk[c].exponent > e ? chunk[c].exponent : e;
+  for (std::int64_t c = 0; c < chunks; ++c)
+    e = chunk[c * stride].exponent > e ? chunk[c * stride].exponent : e;
   if (e == zero_vector || e == flagged_vector) return {0, e};
   std::uint64_t sum = 0;
   for (std::int64_t c = 0; c < chunks; ++c) {
-    if (chunk[c].exponent == zero_vector) continue;
-    const int shift = 2 * (e - chunk[c].exponent);
-    sum += shift >= 64 ? 1 : ((chunk[c].square_sum - 1) >> shift) + 1;  // ceil, S_c >= 1
+    const ChunkStatistics& record = chunk[c * stride];
+    if (record.exponent == zero_vector) continue;
+    const int shift = 2 * (e - record.exponent);
+    sum += shift >= 64 ? 1 : ((record.square_sum - 1) >> shift) + 1;  // ceil, S_c >= 1
   }
   return {sum, e};
 }
@@ -54,28 +59,26 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk,
 /// One chunk of one vector per index, on any space.
 struct ChunkStatisticsFunctor {
   VectorSet<double> vectors;
-  std::int64_t chunks;
-  ChunkStatistics* out;
+  ChunkStatistics* out;  // [chunk][vector]
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t v = index % vectors.count, c = index / vectors.count;
-    const std::int64_t first = c * chunk_length;
+    const std::int64_t v = index % vectors.count, first = index / vectors.count * chunk_length;
     const std::int64_t left = vectors.length - first;
-    out[v * chunks + c] = chunk_statistics(
-        vectors.data + v * vectors.vector_stride + first * vectors.position_stride, vectors.position_stride,
-        static_cast<int>(left < chunk_length ? left : chunk_length));
+    out[index] = chunk_statistics(vectors.data + v * vectors.vector_stride + first * vectors.position_stride,
+                                  vectors.position_stride,
+                                  static_cast<int>(left < chunk_length ? left : chunk_length));
   }
 };
 
 struct JoinChunksFunctor {
-  const ChunkStatistics* in;
-  std::int64_t chunks;
+  const ChunkStatistics* in;  // [chunk][vector]
+  std::int64_t count, chunks;
   std::int32_t* exponent;
   std::uint64_t* square_sum;
   Control* control;
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
-    const ChunkStatistics s = join_chunks(in + v * chunks, chunks);
+    const ChunkStatistics s = join_chunks(in + v, count, chunks);
     exponent[v] = s.exponent;
     square_sum[v] = s.square_sum;
     if (s.exponent == flagged_vector) Kokkos::atomic_fetch_or(&control->any_flagged, 1);
@@ -84,11 +87,11 @@ struct JoinChunksFunctor {
 
 struct HostChunkStatistics {
   const StageKernels* kernels;
-  std::int64_t chunks;
-  ChunkStatistics* out;
+  std::int64_t count;
+  ChunkStatistics* out;  // [chunk][vector]
 
   void operator()(std::int64_t v, std::int64_t first, int length, const double* x) const {
-    out[v * chunks + first / chunk_length] = kernels->chunk_statistics(x, length);
+    out[first / chunk_length * count + v] = kernels->chunk_statistics(x, length);
   }
 };
 
@@ -118,17 +121,20 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
                 ChunkStatistics* chunks, std::int32_t* exponent, std::uint64_t* square_sum,
                 Control* control) {
   ScopedRegion region("KokkosOzaki::statistics");
-  const std::int64_t count = chunks_of(vectors.length);
-  if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
-                  HostChunkStatistics{kernels, count, chunks});
+  const std::int64_t chunk_count = chunks_of(vectors.length);
+  if (kernels != nullptr) {
+    if constexpr (is_cuda_space_v<ExecutionSpace>)
+      statistics_chunks_cuda(exec, vectors, chunks);
+    else
+      for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
+                    HostChunkStatistics{kernels, vectors.count, chunks});
   } else {
     Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
-                         Range<ExecutionSpace>(exec, 0, vectors.count * count),
-                         ChunkStatisticsFunctor{vectors, count, chunks});
+                         Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
+                         ChunkStatisticsFunctor{vectors, chunks});
   }
   Kokkos::parallel_for("KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, vectors.count),
-                       JoinChunksFunctor{chunks, count, exponent, square_sum, control});
+                       JoinChunksFunctor{chunks, vectors.count, chunk_count, exponent, square_sum, control});
 }
 
 }  // namespace KokkosOzaki::Impl

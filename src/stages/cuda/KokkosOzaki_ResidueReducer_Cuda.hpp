@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_RESIDUEREDUCER_CUDA_HPP
+#define KOKKOSOZAKI_RESIDUEREDUCER_CUDA_HPP
+
+#include "../KokkosOzaki_ResidueReducer.hpp"
+#include "KokkosOzaki_Tile_Cuda.hpp"
+
+#if defined(KOKKOS_ENABLE_CUDA)
+
+namespace KokkosOzaki::Impl::CudaStages {
+
+/// Four signed bytes of `x` times four of `coefficients`, added to `sum`.
+__device__ inline std::int32_t dot4(std::int32_t x, std::int32_t coefficients, std::int32_t sum) {
+  return __dp4a(x, coefficients, sum);
+}
+
+/// Residue of T, 0 <= T < 2^20, in the low byte; what lies above it is its sign.
+__device__ inline std::int32_t finish(std::int32_t T, std::int32_t m, std::int32_t inverse) {
+  return __mulhi(
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(T) * static_cast<std::uint32_t>(inverse)), m);
+}
+
+/// The low bytes of four words.
+__device__ inline std::uint32_t low_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                          std::uint32_t d) {
+  return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+
+/// Signed base-256 digits of a scaled entry, four to a word, without the bytes being taken apart.
+template <int Words>
+struct Digits {
+  std::uint32_t word[Words];
+};
+
+/// As scaled_integer and signed_digits together.
+template <int Words>
+__device__ inline Digits<Words> digits_of(std::uint64_t bits, std::int32_t alpha, bool toward_zero) {
+  const int field = static_cast<int>(bits >> 52) & 0x7FF;
+  std::uint64_t value = (bits & fraction_mask) | (field != 0 ? std::uint64_t{1} << 52 : 0);
+  const int shift = alpha + (field != 0 ? field : 1) - 1075;
+  std::uint64_t low;
+  std::uint32_t high = 0;
+  if (shift < 0) {
+    const int r = min(-shift, 63);
+    if (!toward_zero) value += (std::uint64_t{1} << (r - 1)) - 1 + ((value >> r) & 1);
+    low = value >> r;
+  } else {
+    low = shift < 64 ? value << shift : 0;
+    if constexpr (Words == 3)
+      high = static_cast<std::uint32_t>(shift == 0   ? 0
+                                        : shift < 64 ? value >> (64 - shift)
+                                                     : value << (shift - 64));
+  }
+  if ((bits >> 63) != 0) {
+    low = ~low + 1;
+    if constexpr (Words == 3) high = ~high + (low == 0 ? 1 : 0);
+  }
+  constexpr std::uint64_t offset = 0x8080808080808080u;
+  const std::uint64_t w = low + offset;
+  Digits<Words> digits;
+  digits.word[0] = static_cast<std::uint32_t>(w) ^ 0x80808080u;
+  digits.word[1] = static_cast<std::uint32_t>(w >> 32) ^ 0x80808080u;
+  if constexpr (Words == 3) digits.word[2] = ((high + 0x8080u + (w < offset ? 1u : 0u)) ^ 0x8080u) & 0xFFFFu;
+  return digits;
+}
+
+}  // namespace KokkosOzaki::Impl::CudaStages
+
+#endif
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_TILE_CUDA_HPP
+#define KOKKOSOZAKI_TILE_CUDA_HPP
+
+#include "../../impl/KokkosOzaki_KokkosCompat.hpp"
+
+#if defined(KOKKOS_ENABLE_CUDA)
+
+#include <cstdint>
+
+#include "../../impl/KokkosOzaki_FloatBits.hpp"
+#include "../../impl/KokkosOzaki_MatrixRef.hpp"
+#include "../../impl/KokkosOzaki_Moduli.hpp"
+
+namespace KokkosOzaki::Impl::CudaStages {
+
+// A tile is 32 vectors x 128 positions (one chunk), read once by a block of 256 threads, 16 entries a thread,
+// coalesced in either direction of the unit stride. Entries come in quads of 4 consecutive positions.
+constexpr int tile_vectors = 32;
+constexpr int tile_threads = 256;
+constexpr int quads_per_thread = 4;
+constexpr int quads_per_vector = chunk_length / 4;
+
+using TilePolicy =
+    Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>, Kokkos::LaunchBounds<tile_threads, 4>>;
+using TileMember = TilePolicy::member_type;
+
+/// The tiles of a set of vectors, numbered along the vectors first.
+struct TileGrid {
+  std::int64_t vector_tiles, tiles;
+
+  TileGrid(std::int64_t vectors, std::int64_t positions)
+      : vector_tiles((vectors + tile_vectors - 1) / tile_vectors),
+        tiles(vector_tiles * ((positions + chunk_length - 1) / chunk_length)) {}
+};
+
+/// Which vector and quad of the tile the thread's entry group `r` is.
+struct QuadIndex {
+  int vector, quad;
+};
+
+__device__ inline QuadIndex quad_index(bool unit_stride, int thread, int r) {
+  const int lane = thread & 31, warp = thread >> 5;
+  // Along a vector the lanes of a quarter-warp take quads 4 apart: together with the swizzle of the residue
+  // kernel neither the writes nor the reads of shared memory conflict, and a warp still reads one contiguous
+  // kilobyte.
+  return unit_stride ? QuadIndex{warp * quads_per_thread + r, (lane & 7) * 4 + (lane >> 3)}
+                     : QuadIndex{lane, warp * quads_per_thread + r};
+}
+
+/// Whether quads can be read as two 16-byte words.
+inline bool quads_are_aligned(const VectorSet<double>& vectors) {
+  return vectors.position_stride == 1 && reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0 &&
+         vectors.vector_stride % 2 == 0;
+}
+
+/// The bits of the thread's 16 entries; zeros outside the vectors.
+__device__ inline void load_entries(const VectorSet<double>& vectors, bool aligned, std::int64_t first_vector,
+                                    std::int64_t first_position, int thread,
+                                    std::uint64_t (&bits)[quads_per_thread][4]) {
+  const bool unit_stride = vectors.position_stride == 1;
+#pragma unroll
+  for (int r = 0; r < quads_per_thread; ++r) {
+    const QuadIndex at = quad_index(unit_stride, thread, r);
+    const std::int64_t v = first_vector + at.vector, l = first_position + 4 * at.quad;
+    const double* x = vectors.data + v * vectors.vector_stride + l * vectors.position_stride;
+    if (aligned && v < vectors.count && l + 4 <= vectors.length) {
+      const auto* pair = reinterpret_cast<const ulonglong2*>(x);
+      const ulonglong2 low = __ldg(pair), high = __ldg(pair + 1);
+      bits[r][0] = low.x, bits[r][1] = low.y, bits[r][2] = high.x, bits[r][3] = high.y;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        bits[r][i] =
+            v < vectors.count && l + i < vectors.length
+                ? static_cast<std::uint64_t>(__double_as_longlong(__ldg(x + i * vectors.position_stride)))
+                : 0;
+    }
+  }
+}
+
+}  // namespace KokkosOzaki::Impl::CudaStages
+
+#endif
+#endif
