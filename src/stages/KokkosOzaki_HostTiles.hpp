@@ -22,10 +22,13 @@ struct VectorTileFunctor {
   const StageKernels* kernels;
   VectorSet<double> vectors;
   Leaf leaf;
-  std::int64_t vector_tiles;
+  std::int64_t vector_tiles, pieces;
 
   void operator()(std::int64_t item) const {
-    const std::int64_t v0 = item % vector_tiles * tile_vectors, first = item / vector_tiles * chunk_length;
+    // Neighbouring items share cache lines and pages: along the unit stride.
+    const bool along_vector = vectors.position_stride == 1;
+    const std::int64_t v0 = (along_vector ? item / pieces : item % vector_tiles) * tile_vectors;
+    const std::int64_t first = (along_vector ? item % pieces : item / vector_tiles) * chunk_length;
     const int count = static_cast<int>(vectors.count - v0 < tile_vectors ? vectors.count - v0 : tile_vectors);
     const int length =
         static_cast<int>(vectors.length - first < chunk_length ? vectors.length - first : chunk_length);
@@ -52,7 +55,7 @@ void for_each_tile(const ExecutionSpace& exec, const char* label, const StageKer
     const std::int64_t vector_tiles = (vectors.count + Functor::tile_vectors - 1) / Functor::tile_vectors;
     const std::int64_t pieces = (vectors.length + chunk_length - 1) / chunk_length;
     Kokkos::parallel_for(label, Range<ExecutionSpace>(exec, 0, vector_tiles * pieces),
-                         Functor{kernels, vectors, leaf, vector_tiles});
+                         Functor{kernels, vectors, leaf, vector_tiles, pieces});
   } else {
     static_cast<void>(exec), static_cast<void>(label), static_cast<void>(kernels), static_cast<void>(vectors),
         static_cast<void>(leaf);

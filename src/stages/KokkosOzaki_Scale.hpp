@@ -2,7 +2,9 @@
 #ifndef KOKKOSOZAKI_SCALE_HPP
 #define KOKKOSOZAKI_SCALE_HPP
 
+#include "KokkosOzaki_BoundProduct.hpp"
 #include "KokkosOzaki_Statistics.hpp"
+#include "cuda/KokkosOzaki_Quantize_Cuda.hpp"
 
 namespace KokkosOzaki::Impl {
 
@@ -79,12 +81,16 @@ struct HostQuantize {
   }
 };
 
+/// Pieces of 64 entries; a vector is a multiple of that.
 struct ZeroVectorsFunctor {
+  static constexpr std::int64_t piece = 64;
+
   std::int8_t* out;
-  std::int64_t plane_stride, first, elems;
+  std::int64_t plane_stride, first, pieces;  // of one plane
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    out[index / elems * plane_stride + first + index % elems] = 0;
+    std::int8_t* zeros = out + index / pieces * plane_stride + first + index % pieces * piece;
+    for (std::int64_t l = 0; l < piece; ++l) zeros[l] = 0;
   }
 };
 
@@ -92,10 +98,10 @@ struct ZeroVectorsFunctor {
 template <class ExecutionSpace>
 void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std::int64_t plane_stride,
                   std::int64_t ld, std::int64_t count, std::int64_t padded) {
-  const std::int64_t elems = (padded - count) * ld;
-  if (elems == 0) return;
-  Kokkos::parallel_for("KokkosOzaki::zero_padding", Range<ExecutionSpace>(exec, 0, planes * elems),
-                       ZeroVectorsFunctor{out, plane_stride, count * ld, elems});
+  const std::int64_t pieces = (padded - count) * ld / ZeroVectorsFunctor::piece;
+  if (pieces == 0) return;
+  Kokkos::parallel_for("KokkosOzaki::zero_padding", Range<ExecutionSpace>(exec, 0, planes * pieces),
+                       ZeroVectorsFunctor{out, plane_stride, count * ld, pieces});
 }
 
 /// \brief Accurate bound, first step: quantised vectors, q[v * ld + l], rounded up to 7 bits.
@@ -104,6 +110,9 @@ template <class ExecutionSpace>
 void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
               const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
   ScopedRegion region("KokkosOzaki::scale");
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded);
+  }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
     for_each_tile(exec, "KokkosOzaki::quantize", kernels, vectors, HostQuantize{kernels, exponent, q, ld});
     zero_padding(exec, q, 1, 0, ld, vectors.count, padded);
@@ -128,17 +137,17 @@ void reset_maxima(const ExecutionSpace& exec, std::int64_t count, std::int32_t* 
 struct BoundMaximaFunctor {
   static constexpr std::int64_t block_rows = 256;
 
-  const std::int32_t* G;
-  std::int64_t m, ld, row_blocks;
+  BoundProduct product;
+  std::int64_t row_blocks;
   std::int32_t* row_maxima;
   std::int32_t* col_maxima;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t j = index / row_blocks, first = index % row_blocks * block_rows;
-    const std::int64_t last = first + block_rows < m ? first + block_rows : m;
+    const std::int64_t last = first + block_rows < product.m ? first + block_rows : product.m;
     std::int32_t largest = 0;
     for (std::int64_t i = first; i < last; ++i) {
-      const std::int32_t g = G[j * ld + i];
+      const std::int32_t g = product.G[j * product.ld + i];
       largest = g > largest ? g : largest;
       if (g > row_maxima[i]) Kokkos::atomic_fetch_max(&row_maxima[i], g);
     }
@@ -152,9 +161,14 @@ template <class ExecutionSpace>
 void bound_maxima(const ExecutionSpace& exec, const std::int32_t* G, std::int64_t m, std::int64_t n,
                   std::int64_t ld, std::int32_t* row_maxima, std::int32_t* col_maxima) {
   ScopedRegion region("KokkosOzaki::scale");
-  const std::int64_t row_blocks = (m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
-  Kokkos::parallel_for("KokkosOzaki::bound_maxima", Range<ExecutionSpace>(exec, 0, row_blocks * n),
-                       BoundMaximaFunctor{G, m, ld, row_blocks, row_maxima, col_maxima});
+  const BoundProduct product{G, m, n, ld};
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    bound_maxima_cuda(exec, product, row_maxima, col_maxima);
+  } else {
+    const std::int64_t row_blocks = (m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
+    Kokkos::parallel_for("KokkosOzaki::bound_maxima", Range<ExecutionSpace>(exec, 0, row_blocks * n),
+                         BoundMaximaFunctor{product, row_blocks, row_maxima, col_maxima});
+  }
 }
 
 /// What the accurate bound knows of one side: rows of op(A), or columns of op(B).
@@ -168,15 +182,24 @@ struct CandidateFunctor {
   std::int32_t* candidate;
   Control* control;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t v) const {
-    const std::int32_t e = exponent[v];
-    std::int32_t alpha = fast[v];
-    if (has_exponent(e) && maxima[v] != 0) {
-      const std::int32_t p = scale_step(static_cast<std::uint64_t>(maxima[v]), budget);
-      alpha = (p < cap ? p : cap) - 1 - e;
+  std::int64_t count;
+
+  static constexpr std::int64_t vectors_per_index = 8;  // and one atomic addition
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    std::int64_t gain = 0;
+    const std::int64_t stride = (count + vectors_per_index - 1) / vectors_per_index;
+    for (std::int64_t v = index; v < count; v += stride) {
+      const std::int32_t e = exponent[v];
+      std::int32_t alpha = fast[v];
+      if (has_exponent(e) && maxima[v] != 0) {
+        const std::int32_t p = scale_step(static_cast<std::uint64_t>(maxima[v]), budget);
+        alpha = (p < cap ? p : cap) - 1 - e;
+      }
+      candidate[v] = alpha;
+      gain += alpha - fast[v];
     }
-    candidate[v] = alpha;
-    Kokkos::atomic_fetch_add(&control->gain, weight * (alpha - fast[v]));
+    Kokkos::atomic_fetch_add(&control->gain, weight * gain);
   }
 };
 
@@ -187,8 +210,10 @@ void scale_candidates(const ExecutionSpace& exec, const Budget& budget, int cap,
                       std::int64_t count, const std::int32_t* exponent, const std::int32_t* maxima,
                       const std::int32_t* fast, std::int32_t* candidate, Control* control) {
   ScopedRegion region("KokkosOzaki::scale");
-  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, count),
-                       CandidateFunctor{budget, cap, weight, exponent, maxima, fast, candidate, control});
+  using Functor = CandidateFunctor;
+  const std::int64_t indices = (count + Functor::vectors_per_index - 1) / Functor::vectors_per_index;
+  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, indices),
+                       Functor{budget, cap, weight, exponent, maxima, fast, candidate, control, count});
 }
 
 struct ChooseFunctor {

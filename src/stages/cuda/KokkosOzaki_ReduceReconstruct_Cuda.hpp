@@ -51,85 +51,181 @@ __device__ inline double round_words(std::uint32_t (&word)[W], std::int32_t expo
   return double_of(sign | (field + kept + (up ? 1 : 0)));
 }
 
-/// The four low bytes w_p P as signed digits.
-__device__ inline std::int32_t output_digits(std::int32_t P) {
-  return static_cast<std::int32_t>((static_cast<std::uint32_t>(P) + 0x80808080u) ^ 0x80808080u);
+/// Four unsigned bytes of `x` times four signed bytes of `coefficients`, added to `sum`.
+__device__ inline std::int32_t dot4_unsigned(std::uint32_t x, std::int32_t coefficients, std::int32_t sum) {
+  std::int32_t result;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(x), "r"(coefficients), "r"(sum));
+  return result;
 }
 
-/// \brief Reduction and reconstruction in one: four rows of one column per index, P of all moduli is read
-/// once and Y is not stored. Equal to reduce (first block of k) and reconstruct. \tparam W  32-bit words of X
-template <int W>
+/// \brief What the kernel needs of the table, in shared memory; moduli beyond the last have weight zero, so
+/// that groups are full.
+///
+/// The digits of P enter as the unsigned bytes of P + 0x80808080, each 128 too large: the start takes that
+/// back.
+struct ReduceReconstructConstants {
+  int4 reducer[3 * max_groups];  // output coefficients, modulus, inverse, start
+  int2 weight[3 * max_groups];   // group weight, quotient weight
+  std::int32_t group_limb[max_groups][max_words];
+  std::int32_t product_limb[max_words];
+
+  __device__ void load(const ModuliTable& table, int thread, int threads) {
+    for (int p = thread; p < 3 * table.groups; p += threads) {
+      const int q = p < table.count ? p : table.count - 1;
+      const std::int8_t* c = table.output_coefficient[q];
+      reducer[p] = make_int4(*reinterpret_cast<const std::int32_t*>(c), table.modulus[q],
+                             static_cast<std::int32_t>(table.inverse[q]),
+                             table.start[q] - 128 * (c[0] + c[1] + c[2] + c[3]));
+      weight[p] =
+          p < table.count ? make_int2(table.group_weight[q], table.quotient_weight[q]) : make_int2(0, 0);
+    }
+    for (int i = thread; i < max_groups * max_words; i += threads)
+      (&group_limb[0][0])[i] = (&table.group_limb[0][0])[i];
+    for (int i = thread; i < max_words; i += threads) product_limb[i] = table.product_limb[i];
+  }
+};
+
+constexpr int reconstruct_threads = 128;
+constexpr int groups_in_flight =
+    4;  // groups of three moduli whose products are on their way to shared memory
+
+/// Sixteen bytes from device to shared memory, past the registers and L1.
+__device__ inline void copy_async(int4* to, const int4* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from)
+               : "memory");
+}
+
+/// \brief Reduction and reconstruction in one: four rows of one column per thread; P of all moduli is read
+/// once and Y is not stored. Equal to reduce (first block of k) and reconstruct.
+///
+/// A thread's products travel through shared memory, several moduli ahead of their use, and meet no other
+/// thread: what limits the kernel is then the memory and not the latency of one load. Modulus 256 needs no
+/// branch: with inverse 2^24 the last step of the reducer is the sign extension of the low byte. \tparam W
+/// 32-bit words of X
+template <int W, int MinBlocks>
 struct ReduceReconstructKernel {
+  using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
+                                    Kokkos::LaunchBounds<reconstruct_threads, MinBlocks>>;
+
   ReducePlanes planes;  // P of all moduli; Y is not used
   ReconstructBlock block;
   const ModuliTable* table;
   Epilogue epilogue;
   MatrixRef<double> C;
-  std::int64_t row_groups;
+  std::int64_t row_groups, groups;  // of four rows: in a column, in all
+  bool aligned;                     // rows of C are 16-byte words
 
-  __device__ void operator()(std::int64_t index) const {
-    const std::int64_t j = index / row_groups, i0 = index % row_groups * 4;
-    if (block.col_exponent[j] == flagged_vector) return;
+  static constexpr int constant_bytes = (static_cast<int>(sizeof(ReduceReconstructConstants)) + 15) / 16 * 16;
+  static constexpr int scratch_bytes = constant_bytes + 3 * groups_in_flight * reconstruct_threads * 16 + 16;
+
+  /// Starts the copies of group `group`; always one group of asynchronous copies, if need be an empty one.
+  __device__ void start_group(int4* ring, const std::int32_t* P, int group, int modulus_groups) const {
+    if (group < modulus_groups) {
+#pragma unroll
+      for (int i = 0; i < 3; ++i)
+        copy_async(ring + (group % groups_in_flight * 3 + i) * reconstruct_threads,
+                   reinterpret_cast<const int4*>(P + min(3 * group + i, planes.count - 1) * planes.stride_p));
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  __device__ void operator()(const typename Policy::member_type& team) const {
+    auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
+    auto& constants = *reinterpret_cast<ReduceReconstructConstants*>(shared);
+    int4* ring = reinterpret_cast<int4*>(shared + constant_bytes) + team.team_rank();
+    const std::int64_t index =
+        static_cast<std::int64_t>(team.league_rank()) * reconstruct_threads + team.team_rank();
+    // A 64-bit division costs as much as an entry.
+    const std::int64_t j = groups <= 0xFFFFFFFF
+                               ? static_cast<std::uint32_t>(index) / static_cast<std::uint32_t>(row_groups)
+                               : index / row_groups;
+    const std::int64_t i0 = 4 * (index - j * row_groups);
     const std::int32_t* P = planes.P + j * planes.ld + i0;
+    const int modulus_groups = (planes.count + 2) / 3;
+    const bool inside = index < groups;
+    if (inside) {
+#pragma unroll
+      for (int g = 0; g < groups_in_flight; ++g) start_group(ring, P, g, modulus_groups);
+    }
+    constants.load(*table, team.team_rank(), reconstruct_threads);
+    team.team_barrier();
+    if (!inside || block.col_exponent[j] == flagged_vector) return;
+
     std::int64_t sum[4][W] = {};
     std::int32_t quotient[4] = {1 << 23, 1 << 23, 1 << 23, 1 << 23};
-    const int count = table->count;
-    for (int g = 0, p = 0; p < count; ++g) {
+    for (int g = 0; g < modulus_groups; ++g) {
+      asm volatile("cp.async.wait_group %0;" ::"n"(groups_in_flight - 1) : "memory");
       std::int32_t z[4] = {};
 #pragma unroll
-      for (int in_group = 0; in_group < 3; ++in_group, ++p) {
-        if (p >= count) break;
-        const int4 product = __ldcs(reinterpret_cast<const int4*>(P + p * planes.stride_p));
-        const std::int32_t coefficient = *reinterpret_cast<const std::int32_t*>(table->output_coefficient[p]);
-        const std::int32_t m = table->modulus[p], start = table->start[p];
-        const auto inverse = static_cast<std::int32_t>(table->inverse[p]);
-        const std::int32_t weight = table->group_weight[p], kappa = table->quotient_weight[p];
-        const std::int32_t value[4] = {product.x, product.y, product.z, product.w};
+      for (int in_group = 0; in_group < 3; ++in_group) {
+        const int4 word = ring[(g % groups_in_flight * 3 + in_group) * reconstruct_threads];
+        const int4 c = constants.reducer[3 * g + in_group];
+        const int2 weight = constants.weight[3 * g + in_group];
+        const std::int32_t product[4] = {word.x, word.y, word.z, word.w};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const std::int32_t y =
-              p == 0 ? static_cast<std::int8_t>(value[i] * static_cast<std::int8_t>(coefficient))
-                     : finish(dot4(output_digits(value[i]), coefficient, start), m, inverse);
-          z[i] += y * weight;
-          quotient[i] += y * kappa;
+              finish(dot4_unsigned(static_cast<std::uint32_t>(product[i]) + 0x80808080u, c.x, c.w), c.y, c.z);
+          z[i] += y * weight.x;
+          quotient[i] += y * weight.y;
         }
       }
+      start_group(ring, P, g + groups_in_flight, modulus_groups);
 #pragma unroll
       for (int w = 0; w < W; ++w) {
-        const std::int32_t limb = table->group_limb[g][w];
+        const std::int32_t limb = constants.group_limb[g][w];
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum[i][w] += static_cast<std::int64_t>(z[i]) * limb;
       }
     }
+
     const std::int32_t beta = block.col_alpha[j];
+    double t[4];
+    bool written[4], all = true;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (i0 + i >= C.rows) return;
-      if (block.row_exponent[i0 + i] == flagged_vector) continue;
+      written[i] = i0 + i < C.rows && block.row_exponent[i0 + i] != flagged_vector;
+      all = all && written[i];
       const std::int32_t q = quotient[i] >> 24;
       std::uint32_t word[W];
       std::int64_t carry = 0;
 #pragma unroll
       for (int w = 0; w < W; ++w) {
-        carry += sum[i][w] - static_cast<std::int64_t>(q) * table->product_limb[w];
+        carry += sum[i][w] - static_cast<std::int64_t>(q) * constants.product_limb[w];
         word[w] = static_cast<std::uint32_t>(carry);
         carry >>= 32;
       }
-      const double t = round_words<W>(word, -(block.row_alpha[i0 + i] + beta));
-      apply_epilogue(t, epilogue, C.data[(i0 + i) * C.row_stride + j * C.col_stride]);
+      t[i] = written[i] ? round_words<W>(word, -(block.row_alpha[i0 + i] + beta)) : 0.0;
     }
+    double* c = C.data + i0 * C.row_stride + j * C.col_stride;
+    if (aligned && epilogue.beta == 0 && all) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) apply_epilogue(t[i], epilogue, t[i]);
+      *reinterpret_cast<double2*>(c) = make_double2(t[0], t[1]);
+      *reinterpret_cast<double2*>(c + 2) = make_double2(t[2], t[3]);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (written[i]) apply_epilogue(t[i], epilogue, c[i * C.row_stride]);
   }
 };
 
-template <int W>
+template <int W, int MinBlocks = 6>
 void launch_reduce_reconstruct(const Kokkos::Cuda& exec, const ReducePlanes& planes,
                                const ReconstructBlock& block, const ModuliTable* table,
                                const Epilogue& epilogue, const MatrixRef<double>& C) {
-  const std::int64_t row_groups = (C.rows + 3) / 4;
-  using Policy =
-      Kokkos::RangePolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>, Kokkos::LaunchBounds<256, 3>>;
-  Kokkos::parallel_for("KokkosOzaki::reduce_reconstruct", Policy(exec, 0, row_groups * C.cols),
-                       ReduceReconstructKernel<W>{planes, block, table, epilogue, C, row_groups});
+  const std::int64_t row_groups = (C.rows + 3) / 4, groups = row_groups * C.cols;
+  const bool aligned =
+      C.row_stride == 1 && C.col_stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(C.data) % 16 == 0;
+  const auto teams = static_cast<int>((groups + reconstruct_threads - 1) / reconstruct_threads);
+  using Kernel = ReduceReconstructKernel<W, MinBlocks>;
+  Kokkos::parallel_for("KokkosOzaki::reduce_reconstruct",
+                       typename Kernel::Policy(exec, teams, reconstruct_threads, 1)
+                           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+                       Kernel{planes, block, table, epilogue, C, row_groups, groups, aligned});
 }
 
 }  // namespace KokkosOzaki::Impl::CudaStages

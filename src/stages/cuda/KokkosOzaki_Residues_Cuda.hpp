@@ -15,8 +15,10 @@ namespace CudaStages {
 /// \brief Residues of one tile per team. Entries are converted to digits once, the digits change hands in
 /// shared memory, and then each thread has 16 consecutive positions of one vector: one 16-byte store per
 /// modulus. \tparam Words  32-bit words of digits: 2 for s <= 16, 3 above
-template <int Words>
+template <int Words, int MinBlocks = 4>
 struct ResiduesKernel {
+  using Policy = TilePolicy<MinBlocks>;
+
   VectorSet<double> vectors;
   const std::int32_t* exponent;
   const std::int32_t* alpha;
@@ -27,13 +29,16 @@ struct ResiduesKernel {
 
   static constexpr int plane_bytes = tile_vectors * chunk_length * 4;
   static constexpr int constant_words = 8;  // coefficients (3), modulus, inverse, start, two unused
-  static constexpr int scratch_bytes = Words * plane_bytes + max_moduli * constant_words * 4 + 16;
+  // The third word of digits has 16 bits only: 40 KiB at most, below what a block gets without asking for
+  // more.
+  static constexpr int digit_bytes = 2 * plane_bytes + (Words == 3 ? plane_bytes / 2 : 0);
+  static constexpr int scratch_bytes = digit_bytes + max_moduli * constant_words * 4 + 16;
 
   __device__ static int swizzled(int vector, int quad) {
     return vector * quads_per_vector + (((quad >> 2) + 8 * (quad & 3)) ^ (vector & 7));
   }
 
-  __device__ void operator()(const TileMember& team) const {
+  __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank();
     const std::int64_t first_vector = team.league_rank() % vector_tiles * tile_vectors;
     const std::int64_t first = team.league_rank() / vector_tiles * chunk_length;
@@ -42,7 +47,8 @@ struct ResiduesKernel {
 
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
     auto* quads = reinterpret_cast<uint4*>(shared);
-    auto* constants = reinterpret_cast<std::int32_t*>(shared + Words * plane_bytes);
+    auto* short_quads = reinterpret_cast<uint2*>(shared + 2 * plane_bytes);
+    auto* constants = reinterpret_cast<std::int32_t*>(shared + digit_bytes);
     const int count = table->count;
     if (thread < count) {
       const auto* coefficient = reinterpret_cast<const std::int32_t*>(table->residue_coefficient[thread]);
@@ -67,10 +73,13 @@ struct ResiduesKernel {
 #pragma unroll
         for (int w = 0; w < Words; ++w) word[w][i] = digits.word[w];
       }
-#pragma unroll
-      for (int w = 0; w < Words; ++w)
-        quads[w * (tile_vectors * quads_per_vector) + swizzled(at.vector, at.quad)] =
-            make_uint4(word[w][0], word[w][1], word[w][2], word[w][3]);
+      const int to = swizzled(at.vector, at.quad);
+      quads[to] = make_uint4(word[0][0], word[0][1], word[0][2], word[0][3]);
+      quads[tile_vectors * quads_per_vector + to] =
+          make_uint4(word[1][0], word[1][1], word[1][2], word[1][3]);
+      if constexpr (Words == 3)
+        short_quads[to] = make_uint2(__byte_perm(word[2][0], word[2][1], 0x5410),
+                                     __byte_perm(word[2][2], word[2][3], 0x5410));
     }
     team.team_barrier();
 
@@ -79,13 +88,20 @@ struct ResiduesKernel {
     if (v >= planes.padded || l >= planes.ld) return;
     std::uint32_t digit[Words][16];
 #pragma unroll
-    for (int w = 0; w < Words; ++w)
+    for (int i = 0; i < 4; ++i) {
+      const int from = swizzled(vector, 4 * part + i);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint4 quad = quads[w * (tile_vectors * quads_per_vector) + swizzled(vector, 4 * part + i)];
-        digit[w][4 * i] = quad.x, digit[w][4 * i + 1] = quad.y, digit[w][4 * i + 2] = quad.z,
-                     digit[w][4 * i + 3] = quad.w;
+      for (int w = 0; w < 2; ++w) {
+        const uint4 quad = quads[w * (tile_vectors * quads_per_vector) + from];
+        digit[w][4 * i] = quad.x, digit[w][4 * i + 1] = quad.y;
+        digit[w][4 * i + 2] = quad.z, digit[w][4 * i + 3] = quad.w;
       }
+      if constexpr (Words == 3) {
+        const uint2 quad = short_quads[from];
+        digit[2][4 * i] = quad.x & 0xFFFFu, digit[2][4 * i + 1] = quad.x >> 16;
+        digit[2][4 * i + 2] = quad.y & 0xFFFFu, digit[2][4 * i + 3] = quad.y >> 16;
+      }
+    }
     std::int8_t* out = planes.data + v * planes.ld + l;
     // Modulus 256: the low bytes themselves.
     *reinterpret_cast<uint4*>(out) =
@@ -124,10 +140,11 @@ inline void residues_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& vec
   const TileGrid grid(planes.padded, planes.ld);
   const bool aligned = quads_are_aligned(vectors);
   const auto launch = [&](auto kernel) {
-    Kokkos::parallel_for("KokkosOzaki::residues",
-                         TilePolicy(exec, static_cast<int>(grid.tiles), tile_threads, 1)
-                             .set_scratch_size(0, Kokkos::PerTeam(decltype(kernel)::scratch_bytes)),
-                         kernel);
+    Kokkos::parallel_for(
+        "KokkosOzaki::residues",
+        typename decltype(kernel)::Policy(exec, static_cast<int>(grid.tiles), tile_threads, 1)
+            .set_scratch_size(0, Kokkos::PerTeam(decltype(kernel)::scratch_bytes)),
+        kernel);
   };
   if (moduli_count <= 16)
     launch(

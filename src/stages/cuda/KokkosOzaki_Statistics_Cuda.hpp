@@ -45,7 +45,7 @@ struct ChunkStatisticsKernel {
     return {sum, static_cast<int>(largest >> 20) - 1023};
   }
 
-  __device__ void operator()(const TileMember& team) const {
+  __device__ void operator()(const TilePolicy<4>::member_type& team) const {
     const int thread = team.team_rank(), lane = thread & 31, warp = thread >> 5;
     const std::int64_t first_vector = team.league_rank() % vector_tiles * tile_vectors;
     const std::int64_t chunk = team.league_rank() / vector_tiles, first = chunk * chunk_length;
@@ -138,7 +138,7 @@ inline void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<dou
   using namespace CudaStages;
   const TileGrid grid(vectors.count, vectors.length);
   Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
-                       TilePolicy(exec, static_cast<int>(grid.tiles), tile_threads, 1)
+                       TilePolicy<4>(exec, static_cast<int>(grid.tiles), tile_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(ChunkStatisticsKernel::scratch_bytes)),
                        ChunkStatisticsKernel{vectors, chunks, grid.vector_tiles, quads_are_aligned(vectors)});
 }

@@ -21,9 +21,10 @@ constexpr int tile_threads = 256;
 constexpr int quads_per_thread = 4;
 constexpr int quads_per_vector = chunk_length / 4;
 
-using TilePolicy =
-    Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>, Kokkos::LaunchBounds<tile_threads, 4>>;
-using TileMember = TilePolicy::member_type;
+/// \tparam MinBlocks  blocks that the registers must leave room for
+template <int MinBlocks>
+using TilePolicy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
+                                      Kokkos::LaunchBounds<tile_threads, MinBlocks>>;
 
 /// The tiles of a set of vectors, numbered along the vectors first.
 struct TileGrid {

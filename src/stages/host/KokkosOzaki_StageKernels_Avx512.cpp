@@ -237,8 +237,8 @@ struct Finish {
 
 /// The low bytes of 64 dwords in order.
 __m512i pack_low_bytes(const __m512i* dword) {
-  const __m512i every_fourth = _mm512_set4_epi32(0x3C383430, 0x2C282420, 0x1C181410,
-                                                 0x0C080400);  // 16 indices, the same for all lanes
+  // The 16 indices of one source, for every source; the masks say which of them count.
+  const __m512i every_fourth = _mm512_set4_epi32(0x3C383430, 0x2C282420, 0x1C181410, 0x0C080400);
   __m512i bytes = _mm512_permutexvar_epi8(every_fourth, dword[0]);
   bytes = _mm512_mask_permutexvar_epi8(bytes, __mmask64{0xFFFF} << 16, every_fourth, dword[1]);
   bytes = _mm512_mask_permutexvar_epi8(bytes, __mmask64{0xFFFF} << 32, every_fourth, dword[2]);
@@ -276,15 +276,12 @@ struct ScaleByExponentField {
   __m512i least, addend;
   bool toward_zero;
 
-  ScaleByExponentField(std::int32_t alpha, bool truncated)
-      // The smallest magnitude with a normal 2^alpha x; what is below becomes 0 anyway.
-      : least(_mm512_set1_epi64(std::int64_t{alpha >= 0      ? 1
-                                             : alpha < -2045 ? 2047
-                                                             : 1 - alpha}
-                                << 52)),
-        addend(_mm512_set1_epi64(
-            static_cast<std::int64_t>(static_cast<std::uint64_t>(std::int64_t{alpha}) << 52))),
-        toward_zero(truncated) {}
+  ScaleByExponentField(std::int32_t alpha, bool truncated) : toward_zero(truncated) {
+    // The smallest exponent field with a normal 2^alpha x; what is below becomes 0 anyway.
+    const std::int64_t field = alpha >= 0 ? 1 : alpha < -2045 ? 2047 : 1 - alpha;
+    least = _mm512_set1_epi64(field << 52);
+    addend = _mm512_slli_epi64(_mm512_set1_epi64(alpha), 52);
+  }
 
   __m512i operator()(__m512i bits) const {
     const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi64(magnitude_mask));
@@ -446,9 +443,9 @@ void reduce(const std::int32_t* P, std::int64_t length, const ModuliTable& table
 
 /// \brief X = sum_t y_t M/m_t - q M in signed base-256 digits: digit i of X is a sum of byte products.
 ///
-/// The residues and q are bytes, |X| < 2^(8 S - 1), so S digits are enough; bytes are taken as unsigned, y +
-/// 128, which the starting values make good. Four factors of one element are one dword; q is the last factor,
-/// then come zeros.
+/// The residues and q are bytes, |X| < 2^(8 s - 1), so s digits are enough. The bytes are taken as unsigned,
+/// y + 128, which the starting values make good. Four factors of one element are one dword; q is the last
+/// factor, then come zeros.
 struct CrtDigits {
   std::int8_t cofactor[max_moduli][max_moduli + 4];  // digit i of M/m_t, of -M at t = s, then zeros
   std::int32_t start[max_moduli];                    // -128 times the sum of the row
@@ -547,8 +544,7 @@ void crt_words(const CrtDigits& digits, __m512i* z, __m512i* word) {
   word[words - 1] = _mm512_srai_epi32(_mm512_slli_epi32(top, sign_shift), sign_shift);
 }
 
-/// Value 2^shift for 8 elements, with |value| > 2^61 where bits behind it were replaced by setting its last
-/// bit.
+/// value 2^shift for 8 elements; where bits were dropped, |value| > 2^61 and its last bit is set for them.
 struct ScaledValues {
   __m512i value;
   __m512i shift;
@@ -631,8 +627,7 @@ __m512i round_to_double(const ScaledValues& v, __m512i exponent) {
     const __m512i magnitude = _mm512_abs_epi64(v.value);
     const __m512i left = _mm512_add_epi64(scale, _mm512_set1_epi64(1074));
     const __mmask8 drops = _mm512_movepi64_mask(left);
-    const __m512i sign = _mm512_andnot_si512(_mm512_set1_epi64(magnitude_mask),
-                                             _mm512_and_si512(v.value, _mm512_set1_epi64(INT64_MIN)));
+    const __m512i sign = _mm512_and_si512(v.value, _mm512_set1_epi64(INT64_MIN));
     __m512i extreme = _mm512_mask_mov_epi64(_mm512_sllv_epi64(magnitude, left), drops,
                                             round_right(magnitude, _mm512_sub_epi64(zero, left)));
     const __mmask8 overflow = _mm512_cmpgt_epi64_mask(scaled_field, zero);
