@@ -120,6 +120,17 @@ void check_memory(const char* function, const MatrixRef<const double>& A, const 
       fail(function, "C must not overlap ", name, " (", sizes(name, *x), ", ", sizes("C", C), ")");
 }
 
+/// S <= 2^32 k must fit 64 bits (method.md, "Statistics"), and so must every byte count of a workspace. No
+/// memory holds more.
+void check_sizes(const char* function, std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t most_vectors = std::int64_t{1} << 48, most_entries = std::int64_t{1} << 56;
+  const std::int64_t longest = std::max(m, n);
+  if (k >> 32 != 0 || longest > most_vectors || (m > 0 && n > most_entries / m) ||
+      (k > 0 && longest > most_entries / k))
+    fail(function, "sizes are too large (k must be below 2^32, a matrix below 2^56 entries), got m=", m,
+         ", n=", n, ", k=", k);
+}
+
 void check_options(const char* function, const GemmOptions& options) {
   if (options.num_moduli != 0 && (options.num_moduli < min_moduli || options.num_moduli > max_moduli))
     fail(function, "num_moduli must be 0 or ", min_moduli, "..", max_moduli, ", got ", options.num_moduli);
@@ -145,6 +156,7 @@ void check_gemm(const char* function, char transA, char transB, const MatrixRef<
   if (C.rows != a.rows) fail(function, "C has ", C.rows, " rows, op(A) has ", a.rows, " rows", shapes.str());
   if (C.cols != b.cols)
     fail(function, "C has ", C.cols, " columns, op(B) has ", b.cols, " columns", shapes.str());
+  check_sizes(function, C.rows, C.cols, a.cols);
   check_memory(function, A, B, C);
   check_options(function, options);
 }
@@ -154,6 +166,7 @@ void check_plan(const char* function, char transA, char transB, std::int64_t m, 
   check_trans(function, "transA", transA);
   check_trans(function, "transB", transB);
   if (m < 0 || n < 0 || k < 0) fail(function, "sizes must not be negative, got m=", m, ", n=", n, ", k=", k);
+  check_sizes(function, m, n, k);
   check_options(function, options);
 }
 

@@ -33,7 +33,7 @@ class ContextRegistry {
       Kokkos::push_finalize_hook([] { instance().clear(); });
       m_hook_is_set = true;
     }
-    auto& context = m_contexts[{instance_key(exec), backend != nullptr ? backend : ""}];
+    auto& context = m_contexts[{instance_key(exec), backend != nullptr ? std::string("=") + backend : ""}];
     if (context == nullptr) context = std::make_unique<Context<ExecutionSpace>>(backend);
     body(*context);
   }

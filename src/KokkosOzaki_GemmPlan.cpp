@@ -49,8 +49,10 @@ Context<ExecutionSpace>::Context(const char* backend)
     : engine(make_int8_gemm<ExecutionSpace>(backend)),
       kernels(is_host_space_v<ExecutionSpace> || is_cuda_space_v<ExecutionSpace> ? best_stage_kernels()
                                                                                  : nullptr),
-      tables("KokkosOzaki::moduli_tables", table_count),
-      control("KokkosOzaki::control") {
+      // Uninitialised: Kokkos 3.4 lets only the thread that initialised OpenMP fill a View.
+      tables(Kokkos::view_alloc(std::string("KokkosOzaki::moduli_tables"), Kokkos::WithoutInitializing),
+             table_count),
+      control(Kokkos::view_alloc(std::string("KokkosOzaki::control"), Kokkos::WithoutInitializing)) {
   Kokkos::deep_copy(tables, Kokkos::View<const ModuliTable*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
                                 moduli_tables(), table_count));
 }
@@ -185,12 +187,16 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
   reset_control(exec, control);
   const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
   const std::int64_t vectors_at_once = records / chunks_of(k);
-  for (std::int64_t i = 0; i < m; i += vectors_at_once)
-    statistics(exec, kernels, part(rows, i, std::min(vectors_at_once, m - i)), chunks, row_exponent + i,
-               row_square_sum + i, control);
-  for (std::int64_t j = 0; j < n; j += vectors_at_once)
-    statistics(exec, kernels, part(cols, j, std::min(vectors_at_once, n - j)), chunks, row_exponent + m + j,
-               row_square_sum + m + j, control);
+  if (m + n <= vectors_at_once) {
+    statistics(exec, kernels, rows, cols, chunks, row_exponent, row_square_sum, control);
+  } else {
+    for (std::int64_t i = 0; i < m; i += vectors_at_once)
+      statistics(exec, kernels, part(rows, i, std::min(vectors_at_once, m - i)), chunks, row_exponent + i,
+                 row_square_sum + i, control);
+    for (std::int64_t j = 0; j < n; j += vectors_at_once)
+      statistics(exec, kernels, part(cols, j, std::min(vectors_at_once, n - j)), chunks, row_exponent + m + j,
+                 row_square_sum + m + j, control);
+  }
 
   scale_fast(exec, fast_budget(m_num_moduli, k), m + n, row_exponent, row_square_sum, row_alpha);
   if (m_accurate) {
@@ -226,11 +232,17 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
       for (std::int64_t l = 0; l < k; l += kb) {
         PlaneGeometry g = geometry_of(bm, bn, std::min(kb, k - l));
         std::int8_t* rB = rA + m_num_moduli * g.stride_a;
-        if (j == 0 || kb < k)  // else the planes of these rows are still there
-          residues(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, row_alpha + i, table,
-                   m_num_moduli, m_toward_zero, {rA, g.stride_a, g.lda, g.stride_a / g.lda});
-        residues(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, row_alpha + m + j, table,
-                 m_num_moduli, m_toward_zero, {rB, g.stride_b, g.ldb, g.stride_b / g.ldb});
+        const ResidueOperand block_rows{part(rows, i, bm, l, g.k),
+                                        row_exponent + i,
+                                        row_alpha + i,
+                                        {rA, g.stride_a, g.lda, g.stride_a / g.lda}};
+        const ResidueOperand block_cols{part(cols, j, bn, l, g.k),
+                                        col_exponent + j,
+                                        row_alpha + m + j,
+                                        {rB, g.stride_b, g.ldb, g.stride_b / g.ldb}};
+        const bool rows_are_there = j > 0 && kb >= k;
+        residues(exec, kernels, block_cols, rows_are_there ? ResidueOperand{} : block_rows, table,
+                 m_num_moduli, m_toward_zero);
         for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
           g.count = std::min(m_blocking.group, m_num_moduli - p);
           multiply(exec, engine, g, rA + p * g.stride_a, rB + p * g.stride_b, P, false, engine_workspace);

@@ -143,6 +143,27 @@ constexpr ModuliTable make_moduli_table(int s) {
     to_signed_limbs(cofactor, table.words, table.group_limb[g]);
   }
   to_signed_limbs(product, table.words, table.product_limb);
+
+  OutputConstants& outputs = table.outputs;
+  for (int i = 0; i < 3 * table.groups; ++i) {
+    const int t = i < s ? i : s - 1;
+    std::uint32_t packed = 0;
+    std::int32_t sum = 0;
+    for (int b = 0; b < 4; ++b) {
+      packed |= std::uint32_t{static_cast<std::uint8_t>(table.output_coefficient[t][b])} << (8 * b);
+      sum += table.output_coefficient[t][b];
+    }
+    outputs.reducer[i][0] = static_cast<std::int32_t>(packed);
+    outputs.reducer[i][1] = table.modulus[t];
+    outputs.reducer[i][2] = static_cast<std::int32_t>(table.inverse[t]);
+    outputs.reducer[i][3] = table.start[t] - 128 * sum;
+    outputs.weight[i][0] = i < s ? table.group_weight[t] : 0;
+    outputs.weight[i][1] = i < s ? table.quotient_weight[t] : 0;
+  }
+  for (int j = 0; j < table.words; ++j) {
+    for (int g = 0; g < table.groups; ++g) outputs.group_limb[g][j] = table.group_limb[g][j];
+    outputs.product_limb[j] = table.product_limb[j];
+  }
   return table;
 }
 

@@ -53,27 +53,36 @@ struct HostResidues {
 };
 
 /// \brief Residues of the scaled, rounded entries for all moduli: each entry is converted once, then integers
-/// only. \param vectors   the positions of one block of k; planes.ld is its length rounded up to a multiple
-/// of 64 \param exponent  [count]; flagged vectors become zeros \param alpha     [count] scaling exponents
-/// \param table     in the memory of `exec`
+/// only. \param first, second  the operands; the second may be empty \param table          in the memory of
+/// `exec`
+template <class ExecutionSpace>
+void residues(const ExecutionSpace& exec, const StageKernels* kernels, const ResidueOperand& first,
+              const ResidueOperand& second, const ModuliTable* table, int moduli_count, bool toward_zero) {
+  ScopedRegion region("KokkosOzaki::residues");
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) return residues_cuda(exec, first, second, table, moduli_count, toward_zero);
+  }
+  for (const ResidueOperand& operand : {first, second}) {
+    const auto& [vectors, exponent, alpha, planes] = operand;
+    if (planes.padded == 0) continue;
+    if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
+      for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
+                    HostResidues{kernels, exponent, alpha, table, toward_zero, planes});
+      zero_padding(exec, planes.data, moduli_count, planes.plane_stride, planes.ld, vectors.count,
+                   planes.padded);
+    } else {
+      Kokkos::parallel_for("KokkosOzaki::residues", Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
+                           ResiduesFunctor{vectors, exponent, alpha, table, toward_zero, planes});
+    }
+  }
+}
+
+/// The same for one operand.
 template <class ExecutionSpace>
 void residues(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
               const std::int32_t* exponent, const std::int32_t* alpha, const ModuliTable* table,
               int moduli_count, bool toward_zero, const ResiduePlanes& planes) {
-  ScopedRegion region("KokkosOzaki::residues");
-  if constexpr (is_cuda_space_v<ExecutionSpace>) {
-    if (kernels != nullptr)
-      return residues_cuda(exec, vectors, exponent, alpha, table, moduli_count, toward_zero, planes);
-  }
-  if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
-                  HostResidues{kernels, exponent, alpha, table, toward_zero, planes});
-    zero_padding(exec, planes.data, moduli_count, planes.plane_stride, planes.ld, vectors.count,
-                 planes.padded);
-  } else {
-    Kokkos::parallel_for("KokkosOzaki::residues", Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
-                         ResiduesFunctor{vectors, exponent, alpha, table, toward_zero, planes});
-  }
+  residues(exec, kernels, {vectors, exponent, alpha, planes}, {}, table, moduli_count, toward_zero);
 }
 
 }  // namespace KokkosOzaki::Impl

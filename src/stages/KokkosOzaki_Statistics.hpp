@@ -70,15 +70,18 @@ struct ChunkStatisticsFunctor {
   }
 };
 
+/// One vector of either set per index; the records of the first set come before those of the second.
 struct JoinChunksFunctor {
-  const ChunkStatistics* in;  // [chunk][vector]
-  std::int64_t count, chunks;
+  const ChunkStatistics* in;  // [chunk][vector], twice
+  std::int64_t first_count, second_count, chunks;
   std::int32_t* exponent;
   std::uint64_t* square_sum;
   Control* control;
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
-    const ChunkStatistics s = join_chunks(in + v, count, chunks);
+    const bool of_first = v < first_count;
+    const ChunkStatistics* records = of_first ? in + v : in + first_count * chunks + (v - first_count);
+    const ChunkStatistics s = join_chunks(records, of_first ? first_count : second_count, chunks);
     exponent[v] = s.exponent;
     square_sum[v] = s.square_sum;
     if (s.exponent == flagged_vector) Kokkos::atomic_fetch_or(&control->any_flagged, 1);
@@ -111,30 +114,46 @@ inline std::int64_t chunks_of(std::int64_t length) {
   return (length + chunk_length - 1) / chunk_length;
 }
 
-/// \brief Exponent e and integer square sum S of every vector (method.md, "Statistics"); one read of the
-/// operand. \param kernels     leaf functions on a host space; null: the form for any space \param vectors
-/// length >= 1 \param chunks      scratch for count x chunks_of(length) records \param exponent    [count]
-/// out: e, zero_vector or flagged_vector \param square_sum  [count] out: S, 2^30 <= S <= 2^32 length; 0 where
-/// there is no e
+/// \brief Exponent e and integer square sum S of every vector (method.md, "Statistics"); one read of each
+/// operand. \param kernels        leaf functions on a host space, any non-null pointer on CUDA; null: the
+/// form for any space \param first, second  sets of vectors of one length >= 1; the second may be empty
+/// \param chunks         scratch for chunks_of(length) records per vector
+/// \param exponent       out, of the first set's vectors, then the second's: e, zero_vector or flagged_vector
+/// \param square_sum     out, likewise: S, 2^30 <= S <= 2^32 length; 0 where there is no e
+template <class ExecutionSpace>
+void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& first,
+                const VectorSet<double>& second, ChunkStatistics* chunks, std::int32_t* exponent,
+                std::uint64_t* square_sum, Control* control) {
+  ScopedRegion region("KokkosOzaki::statistics");
+  const std::int64_t chunk_count = chunks_of(first.length);
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) statistics_chunks_cuda(exec, first, second, chunks);
+  }
+  if (!is_cuda_space_v<ExecutionSpace> || kernels == nullptr) {
+    ChunkStatistics* out = chunks;
+    for (const VectorSet<double>& vectors : {first, second}) {
+      if (vectors.count == 0) continue;
+      if (kernels != nullptr)
+        for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
+                      HostChunkStatistics{kernels, vectors.count, out});
+      else
+        Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
+                             Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
+                             ChunkStatisticsFunctor{vectors, out});
+      out += vectors.count * chunk_count;
+    }
+  }
+  Kokkos::parallel_for(
+      "KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, first.count + second.count),
+      JoinChunksFunctor{chunks, first.count, second.count, chunk_count, exponent, square_sum, control});
+}
+
+/// The same for one set.
 template <class ExecutionSpace>
 void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
                 ChunkStatistics* chunks, std::int32_t* exponent, std::uint64_t* square_sum,
                 Control* control) {
-  ScopedRegion region("KokkosOzaki::statistics");
-  const std::int64_t chunk_count = chunks_of(vectors.length);
-  if (kernels != nullptr) {
-    if constexpr (is_cuda_space_v<ExecutionSpace>)
-      statistics_chunks_cuda(exec, vectors, chunks);
-    else
-      for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
-                    HostChunkStatistics{kernels, vectors.count, chunks});
-  } else {
-    Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
-                         Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
-                         ChunkStatisticsFunctor{vectors, chunks});
-  }
-  Kokkos::parallel_for("KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, vectors.count),
-                       JoinChunksFunctor{chunks, vectors.count, chunk_count, exponent, square_sum, control});
+  statistics(exec, kernels, vectors, VectorSet<double>{}, chunks, exponent, square_sum, control);
 }
 
 }  // namespace KokkosOzaki::Impl

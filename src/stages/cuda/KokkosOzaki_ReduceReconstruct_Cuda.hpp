@@ -10,6 +10,19 @@
 
 namespace KokkosOzaki::Impl::CudaStages {
 
+/// Results beyond the normal range: subnormal, with one rounding, or 0 or Inf. Rare, and so out of the way of
+/// the others.
+__device__ __noinline__ double round_outside_normal(std::uint64_t lead, bool sticky, std::uint64_t sign,
+                                                    int top) {
+  if (top > 1023) return double_of(sign | infinity_bits);
+  if (top < -1075) return double_of(sign);
+  const int drop = 11 + (-1022 - top);
+  const std::uint64_t kept = drop < 64 ? lead >> drop : 0;
+  const std::uint64_t tail = lead << (64 - drop);
+  const bool up = tail > sign_bit || (tail == sign_bit && (sticky || (kept & 1) != 0));
+  return double_of(sign | (kept + (up ? 1 : 0)));
+}
+
 /// As round_to_double, for W words in registers.
 template <int W>
 __device__ inline double round_words(std::uint32_t (&word)[W], std::int32_t exponent) {
@@ -40,15 +53,14 @@ __device__ inline double round_words(std::uint32_t (&word)[W], std::int32_t expo
 
   const std::uint64_t sign = negative ? sign_bit : 0;
   const int top = 32 * top_word + 31 - zeros + exponent;
-  if (top > 1023) return double_of(sign | infinity_bits);
-  if (top < -1075) return double_of(sign);
-  const bool subnormal = top < -1022;
-  const int drop = subnormal ? 11 + (-1022 - top) : 11;
-  const std::uint64_t kept = drop < 64 ? lead >> drop : 0;
-  const std::uint64_t tail = lead << (64 - drop);
-  const bool up = tail > sign_bit || (tail == sign_bit && (sticky || (kept & 1) != 0));
-  const std::uint64_t field = subnormal ? 0 : static_cast<std::uint64_t>(top + 1022) << 52;
-  return double_of(sign | (field + kept + (up ? 1 : 0)));
+  if (top <= 1023 && top >= -1022) {
+    // The 11 bits below the last kept one, and the last kept one decides a tie.
+    const auto low = static_cast<std::uint32_t>(lead);
+    const std::uint32_t up =
+        ((low & 0x7FFu) << 1 | (sticky ? 1u : 0u)) + ((low >> 11) & 1u) > 0x800u ? 1u : 0u;
+    return double_of(sign | ((static_cast<std::uint64_t>(top + 1022) << 52) + (lead >> 11) + up));
+  }
+  return round_outside_normal(lead, sticky, sign, top);
 }
 
 /// Four unsigned bytes of `x` times four signed bytes of `coefficients`, added to `sum`.
@@ -57,33 +69,6 @@ __device__ inline std::int32_t dot4_unsigned(std::uint32_t x, std::int32_t coeff
   asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(x), "r"(coefficients), "r"(sum));
   return result;
 }
-
-/// \brief What the kernel needs of the table, in shared memory; moduli beyond the last have weight zero, so
-/// that groups are full.
-///
-/// The digits of P enter as the unsigned bytes of P + 0x80808080, each 128 too large: the start takes that
-/// back.
-struct ReduceReconstructConstants {
-  int4 reducer[3 * max_groups];  // output coefficients, modulus, inverse, start
-  int2 weight[3 * max_groups];   // group weight, quotient weight
-  std::int32_t group_limb[max_groups][max_words];
-  std::int32_t product_limb[max_words];
-
-  __device__ void load(const ModuliTable& table, int thread, int threads) {
-    for (int p = thread; p < 3 * table.groups; p += threads) {
-      const int q = p < table.count ? p : table.count - 1;
-      const std::int8_t* c = table.output_coefficient[q];
-      reducer[p] = make_int4(*reinterpret_cast<const std::int32_t*>(c), table.modulus[q],
-                             static_cast<std::int32_t>(table.inverse[q]),
-                             table.start[q] - 128 * (c[0] + c[1] + c[2] + c[3]));
-      weight[p] =
-          p < table.count ? make_int2(table.group_weight[q], table.quotient_weight[q]) : make_int2(0, 0);
-    }
-    for (int i = thread; i < max_groups * max_words; i += threads)
-      (&group_limb[0][0])[i] = (&table.group_limb[0][0])[i];
-    for (int i = thread; i < max_words; i += threads) product_limb[i] = table.product_limb[i];
-  }
-};
 
 constexpr int reconstruct_threads = 128;
 constexpr int groups_in_flight =
@@ -117,7 +102,7 @@ struct ReduceReconstructKernel {
   std::int64_t row_groups, groups;  // of four rows: in a column, in all
   bool aligned;                     // rows of C are 16-byte words
 
-  static constexpr int constant_bytes = (static_cast<int>(sizeof(ReduceReconstructConstants)) + 15) / 16 * 16;
+  static constexpr int constant_bytes = static_cast<int>(sizeof(OutputConstants));
   static constexpr int scratch_bytes = constant_bytes + 3 * groups_in_flight * reconstruct_threads * 16 + 16;
 
   /// Starts the copies of group `group`; always one group of asynchronous copies, if need be an empty one.
@@ -133,7 +118,7 @@ struct ReduceReconstructKernel {
 
   __device__ void operator()(const typename Policy::member_type& team) const {
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
-    auto& constants = *reinterpret_cast<ReduceReconstructConstants*>(shared);
+    const auto& constants = *reinterpret_cast<const OutputConstants*>(shared);
     int4* ring = reinterpret_cast<int4*>(shared + constant_bytes) + team.team_rank();
     const std::int64_t index =
         static_cast<std::int64_t>(team.league_rank()) * reconstruct_threads + team.team_rank();
@@ -149,7 +134,11 @@ struct ReduceReconstructKernel {
 #pragma unroll
       for (int g = 0; g < groups_in_flight; ++g) start_group(ring, P, g, modulus_groups);
     }
-    constants.load(*table, team.team_rank(), reconstruct_threads);
+    // The digits of P enter as the unsigned bytes of P + 0x80808080, each 128 too large: the start takes that
+    // back.
+    if (team.team_rank() < constant_bytes / 16)
+      reinterpret_cast<int4*>(shared)[team.team_rank()] =
+          __ldg(reinterpret_cast<const int4*>(&table->outputs) + team.team_rank());
     team.team_barrier();
     if (!inside || block.col_exponent[j] == flagged_vector) return;
 
@@ -161,8 +150,8 @@ struct ReduceReconstructKernel {
 #pragma unroll
       for (int in_group = 0; in_group < 3; ++in_group) {
         const int4 word = ring[(g % groups_in_flight * 3 + in_group) * reconstruct_threads];
-        const int4 c = constants.reducer[3 * g + in_group];
-        const int2 weight = constants.weight[3 * g + in_group];
+        const int4 c = *reinterpret_cast<const int4*>(constants.reducer[3 * g + in_group]);
+        const int2 weight = *reinterpret_cast<const int2*>(constants.weight[3 * g + in_group]);
         const std::int32_t product[4] = {word.x, word.y, word.z, word.w};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {

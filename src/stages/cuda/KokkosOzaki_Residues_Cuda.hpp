@@ -12,20 +12,22 @@ namespace KokkosOzaki::Impl {
 
 namespace CudaStages {
 
-/// \brief Residues of one tile per team. Entries are converted to digits once, the digits change hands in
-/// shared memory, and then each thread has 16 consecutive positions of one vector: one 16-byte store per
-/// modulus. \tparam Words  32-bit words of digits: 2 for s <= 16, 3 above
+/// \brief Residues of two sets of vectors, one tile per team. Entries are converted to digits once, the
+/// digits change hands in shared memory, and then each thread has 16 consecutive positions of one vector: one
+/// 16-byte store per modulus. \tparam Words  32-bit words of digits: 2 for s <= 16, 3 above
 template <int Words, int MinBlocks = 4>
 struct ResiduesKernel {
   using Policy = TilePolicy<MinBlocks>;
 
-  VectorSet<double> vectors;
-  const std::int32_t* exponent;
-  const std::int32_t* alpha;
+  struct Operand {
+    ResidueOperand data;
+    std::int64_t vector_tiles;
+    bool aligned;
+  };
+  Operand first, second;
+  int first_tiles;
   const ModuliTable* table;
-  ResiduePlanes planes;
-  std::int64_t vector_tiles;
-  bool aligned, toward_zero;
+  bool toward_zero;
 
   static constexpr int plane_bytes = tile_vectors * chunk_length * 4;
   static constexpr int constant_words = 8;  // coefficients (3), modulus, inverse, start, two unused
@@ -40,10 +42,15 @@ struct ResiduesKernel {
 
   __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank();
-    const std::int64_t first_vector = team.league_rank() % vector_tiles * tile_vectors;
-    const std::int64_t first = team.league_rank() / vector_tiles * chunk_length;
+    const bool of_first = team.league_rank() < first_tiles;
+    const Operand operand = of_first ? this->first : second;
+    const VectorSet<double>& vectors = operand.data.vectors;
+    const ResiduePlanes& planes = operand.data.planes;
+    const std::int64_t tile = of_first ? team.league_rank() : team.league_rank() - first_tiles;
+    const std::int64_t first_vector = tile % operand.vector_tiles * tile_vectors;
+    const std::int64_t first = tile / operand.vector_tiles * chunk_length;
     std::uint64_t bits[quads_per_thread][4];
-    load_entries(vectors, aligned, first_vector, first, thread, bits);
+    load_entries(vectors, operand.aligned, first_vector, first, thread, bits);
 
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
     auto* quads = reinterpret_cast<uint4*>(shared);
@@ -64,8 +71,8 @@ struct ResiduesKernel {
     for (int r = 0; r < quads_per_thread; ++r) {
       const QuadIndex at = quad_index(unit_stride, thread, r);
       const std::int64_t v = first_vector + at.vector;
-      const bool usable = v < vectors.count && exponent[v] != flagged_vector;
-      const std::int32_t a = usable ? alpha[v] : 0;
+      const bool usable = v < vectors.count && operand.data.exponent[v] != flagged_vector;
+      const std::int32_t a = usable ? operand.data.alpha[v] : 0;
       std::uint32_t word[Words][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -133,25 +140,28 @@ struct ResiduesKernel {
 
 }  // namespace CudaStages
 
-inline void residues_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& vectors,
-                          const std::int32_t* exponent, const std::int32_t* alpha, const ModuliTable* table,
-                          int moduli_count, bool toward_zero, const ResiduePlanes& planes) {
+/// Both operands in one launch; the second may be empty.
+inline void residues_cuda(const Kokkos::Cuda& exec, const ResidueOperand& first, const ResidueOperand& second,
+                          const ModuliTable* table, int moduli_count, bool toward_zero) {
   using namespace CudaStages;
-  const TileGrid grid(planes.padded, planes.ld);
-  const bool aligned = quads_are_aligned(vectors);
-  const auto launch = [&](auto kernel) {
+  const TileGrid grid(first.planes.padded, first.planes.ld),
+      second_grid(second.planes.padded, second.planes.ld);
+  const auto launch = [&](auto words) {
+    using Kernel = ResiduesKernel<decltype(words)::value>;
     Kokkos::parallel_for(
         "KokkosOzaki::residues",
-        typename decltype(kernel)::Policy(exec, static_cast<int>(grid.tiles), tile_threads, 1)
-            .set_scratch_size(0, Kokkos::PerTeam(decltype(kernel)::scratch_bytes)),
-        kernel);
+        typename Kernel::Policy(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
+            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+        Kernel{{first, grid.vector_tiles, quads_are_aligned(first.vectors)},
+               {second, second_grid.vector_tiles, quads_are_aligned(second.vectors)},
+               static_cast<int>(grid.tiles),
+               table,
+               toward_zero});
   };
   if (moduli_count <= 16)
-    launch(
-        ResiduesKernel<2>{vectors, exponent, alpha, table, planes, grid.vector_tiles, aligned, toward_zero});
+    launch(std::integral_constant<int, 2>{});
   else
-    launch(
-        ResiduesKernel<3>{vectors, exponent, alpha, table, planes, grid.vector_tiles, aligned, toward_zero});
+    launch(std::integral_constant<int, 3>{});
 }
 
 }  // namespace KokkosOzaki::Impl

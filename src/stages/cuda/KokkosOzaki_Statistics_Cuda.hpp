@@ -13,15 +13,20 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const double* x, std::in
 
 namespace CudaStages {
 
-/// \brief Chunk statistics, one tile per team: the operand is read once.
+/// \brief Chunk statistics of two sets of vectors, one tile per team: the operands are read once, in one
+/// launch.
 ///
 /// Only the high 32-bit words take part: f(x) needs no more where the chunk's largest entry is normal. A
 /// chunk of subnormal numbers goes through the general form.
 struct ChunkStatisticsKernel {
-  VectorSet<double> vectors;
-  ChunkStatistics* out;  // [chunk][vector]
-  std::int64_t vector_tiles;
-  bool aligned;
+  struct Operand {
+    VectorSet<double> vectors;
+    ChunkStatistics* out;  // [chunk][vector]
+    std::int64_t vector_tiles;
+    bool aligned;
+  };
+  Operand first, second;
+  int first_tiles;
 
   static constexpr int scratch_bytes = 8 * tile_vectors * static_cast<int>(sizeof(std::uint64_t)) + 8;
 
@@ -32,25 +37,36 @@ struct ChunkStatisticsKernel {
     return h >> (shift < 31 ? shift : 31);
   }
 
-  __device__ ChunkStatistics record(std::uint32_t largest, bool any, std::uint64_t sum, std::int64_t v,
-                                    std::int64_t first) const {
+  /// A chunk whose largest entry is subnormal. Out of line: the common case stays short.
+  __device__ __noinline__ static ChunkStatistics subnormal_chunk(const double* x, std::int64_t stride,
+                                                                 int length) {
+    return chunk_statistics(x, stride, length);
+  }
+
+  __device__ static ChunkStatistics record(const VectorSet<double>& vectors, std::uint32_t largest, bool any,
+                                           std::uint64_t sum, std::int64_t v, std::int64_t first) {
     if (!any) return {0, zero_vector};
     if (largest >= 0x7FF00000u) return {0, flagged_vector};
     if (largest < 0x00100000u) {
       const std::int64_t left = vectors.length - first;
-      return chunk_statistics(vectors.data + v * vectors.vector_stride + first * vectors.position_stride,
-                              vectors.position_stride,
-                              static_cast<int>(left < chunk_length ? left : chunk_length));
+      return subnormal_chunk(vectors.data + v * vectors.vector_stride + first * vectors.position_stride,
+                             vectors.position_stride,
+                             static_cast<int>(left < chunk_length ? left : chunk_length));
     }
     return {sum, static_cast<int>(largest >> 20) - 1023};
   }
 
   __device__ void operator()(const TilePolicy<4>::member_type& team) const {
     const int thread = team.team_rank(), lane = thread & 31, warp = thread >> 5;
-    const std::int64_t first_vector = team.league_rank() % vector_tiles * tile_vectors;
-    const std::int64_t chunk = team.league_rank() / vector_tiles, first = chunk * chunk_length;
+    const bool of_first = team.league_rank() < first_tiles;
+    const VectorSet<double> vectors = of_first ? this->first.vectors : second.vectors;
+    ChunkStatistics* out = of_first ? this->first.out : second.out;
+    const std::int64_t vector_tiles = of_first ? this->first.vector_tiles : second.vector_tiles;
+    const std::int64_t tile = of_first ? team.league_rank() : team.league_rank() - first_tiles;
+    const std::int64_t first_vector = tile % vector_tiles * tile_vectors;
+    const std::int64_t chunk = tile / vector_tiles, first = chunk * chunk_length;
     std::uint64_t bits[quads_per_thread][4];
-    load_entries(vectors, aligned, first_vector, first, thread, bits);
+    load_entries(vectors, of_first ? this->first.aligned : second.aligned, first_vector, first, thread, bits);
 
     if (vectors.position_stride == 1) {
       // A vector's chunk is one warp: four vectors in turn.
@@ -79,7 +95,7 @@ struct ChunkStatisticsKernel {
         const std::int64_t v = first_vector + warp * quads_per_thread + r;
         if (lane == 0 && v < vectors.count)
           out[chunk * vectors.count + v] =
-              record(largest, any, (static_cast<std::uint64_t>(rest) << 20) + low, v, first);
+              record(vectors, largest, any, (static_cast<std::uint64_t>(rest) << 20) + low, v, first);
       }
       return;
     }
@@ -126,21 +142,26 @@ struct ChunkStatisticsKernel {
       sum = 0;
 #pragma unroll
       for (int w = 0; w < 8; ++w) sum += shared[w * tile_vectors + lane];
-      out[chunk * vectors.count + v] = record(largest, any, sum, v, first);
+      out[chunk * vectors.count + v] = record(vectors, largest, any, sum, v, first);
     }
   }
 };
 
 }  // namespace CudaStages
 
-inline void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& vectors,
-                                   ChunkStatistics* chunks) {
+/// \param chunks  the records of `first`, then those of `second`
+inline void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& first,
+                                   const VectorSet<double>& second, ChunkStatistics* chunks) {
   using namespace CudaStages;
-  const TileGrid grid(vectors.count, vectors.length);
-  Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
-                       TilePolicy<4>(exec, static_cast<int>(grid.tiles), tile_threads, 1)
-                           .set_scratch_size(0, Kokkos::PerTeam(ChunkStatisticsKernel::scratch_bytes)),
-                       ChunkStatisticsKernel{vectors, chunks, grid.vector_tiles, quads_are_aligned(vectors)});
+  const TileGrid grid(first.count, first.length), second_grid(second.count, second.length);
+  const std::int64_t records = first.count * ((first.length + chunk_length - 1) / chunk_length);
+  Kokkos::parallel_for(
+      "KokkosOzaki::statistics_chunks",
+      TilePolicy<4>(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
+          .set_scratch_size(0, Kokkos::PerTeam(int{ChunkStatisticsKernel::scratch_bytes})),
+      ChunkStatisticsKernel{{first, chunks, grid.vector_tiles, quads_are_aligned(first)},
+                            {second, chunks + records, second_grid.vector_tiles, quads_are_aligned(second)},
+                            static_cast<int>(grid.tiles)});
 }
 
 }  // namespace KokkosOzaki::Impl
