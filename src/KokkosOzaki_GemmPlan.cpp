@@ -16,7 +16,6 @@
 #include "stages/KokkosOzaki_Residues.hpp"
 #include "stages/KokkosOzaki_Scale.hpp"
 #include "stages/KokkosOzaki_Statistics.hpp"
-#include "stages/cuda/KokkosOzaki_ReduceReconstruct_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -85,6 +84,11 @@ PlanImpl<ExecutionSpace>::PlanImpl(const char* function, std::int64_t m, std::in
       m_layout(layout(engine, m_blocking)) {}
 
 template <class ExecutionSpace>
+bool PlanImpl<ExecutionSpace>::is_fused(const Blocking& blocking) const {
+  return is_cuda_space_v<ExecutionSpace> && blocking.group == m_num_moduli && blocking.kb >= m_k;
+}
+
+template <class ExecutionSpace>
 WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>& engine,
                                                  const Blocking& blocking) const {
   // Rows and columns change places for a row-major C.
@@ -97,7 +101,7 @@ WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>&
   std::swap(geometry.m, geometry.n);
   geometry.ldp = round_up(blocking.nb, vector_padding);
   const std::size_t turned = engine.workspace_bytes(geometry);
-  return {m_m, m_n, m_k, m_num_moduli, m_accurate, blocking, std::max(straight, turned)};
+  return {m_m, m_n, m_k, m_num_moduli, m_accurate, blocking, std::max(straight, turned), !is_fused(blocking)};
 }
 
 template <class ExecutionSpace>
@@ -221,9 +225,7 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
     scale_choose(exec, m + n, row_candidate, control, row_alpha);
   }
 
-  // One pass over the products of all moduli, where they are there at a time and there is such a kernel.
-  const bool fused =
-      is_cuda_space_v<ExecutionSpace> && kernels != nullptr && m_blocking.group == m_num_moduli && kb >= k;
+  const bool fused = is_fused(m_blocking);
   const Epilogue epilogue{alpha, beta};
   for (std::int64_t i = 0; i < m; i += mb) {
     for (std::int64_t j = 0; j < n; j += nb) {
@@ -258,12 +260,11 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
                                      row_exponent + i,
                                      col_exponent + j,
                                      row_alpha + i,
-                                     row_alpha + m + j};
+                                     row_alpha + m + j,
+                                     m_num_moduli};
       if (!fused) reconstruct(exec, kernels, vectors, table, epilogue, block);
       if constexpr (is_cuda_space_v<ExecutionSpace>) {
-        if (fused)
-          reduce_reconstruct(exec, {0, m_num_moduli, bm, bn, vectors.ld, P, stride_y, Y, stride_y}, vectors,
-                             table, moduli_tables()[m_num_moduli - min_moduli].words, epilogue, block);
+        if (fused) reduce_reconstruct(exec, P, vectors, table, m_num_moduli, epilogue, block);
       }
       repair(exec, part(rows, i, bm), part(cols, j, bn), row_exponent + i, col_exponent + j, control,
              epilogue, block);

@@ -48,6 +48,9 @@ class PlanImpl {
 
  private:
   Blocking choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap, int group) const;
+  /// Whether there is one pass over the products of all moduli, reduction and reconstruction together,
+  /// without Y.
+  bool is_fused(const Blocking& blocking) const;
   WorkspaceLayout layout(const Int8Gemm<ExecutionSpace>& engine, const Blocking& blocking) const;
 
   std::int64_t m_m, m_n, m_k;

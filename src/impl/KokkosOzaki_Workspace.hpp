@@ -36,7 +36,7 @@ struct WorkspaceLayout {
   std::size_t total;  // with room to align a caller's buffer
 
   WorkspaceLayout(std::int64_t m, std::int64_t n, std::int64_t k, int num_moduli, bool accurate,
-                  const Blocking& blocking, std::size_t engine_bytes) {
+                  const Blocking& blocking, std::size_t engine_bytes, bool keeps_outputs) {
     std::size_t end = 0;
     const auto slice = [&end](std::size_t bytes) {
       const std::size_t begin = end;
@@ -59,7 +59,7 @@ struct WorkspaceLayout {
     if (residue_bytes < records) residue_bytes = records;
     residues = slice(residue_bytes);
     products = slice(static_cast<std::size_t>(blocking.group) * rows * cols * sizeof(std::int32_t));
-    outputs = slice(s * rows * cols);
+    outputs = slice(keeps_outputs ? s * rows * cols : 0);
     engine = slice(engine_bytes);
     total = end + 63;
   }

@@ -93,6 +93,8 @@ struct ReconstructBlock {
   const std::int32_t* col_exponent;
   const std::int32_t* row_alpha;
   const std::int32_t* col_alpha;
+  int num_moduli =
+      0;  // as in the table; the CUDA form is chosen by it on the host, 0: the form for any space
 };
 
 /// One entry per index, on any space.
@@ -149,6 +151,10 @@ template <class ExecutionSpace>
 void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const ReconstructBlock& block,
                  const ModuliTable* table, const Epilogue& epilogue, const MatrixRef<double>& C) {
   ScopedRegion region("KokkosOzaki::reconstruct");
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr && block.num_moduli != 0)
+      return reconstruct_cuda(exec, block, table, block.num_moduli, epilogue, C);
+  }
   if constexpr (is_host_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
       const std::int64_t pieces =
@@ -181,5 +187,7 @@ void scale_c(const ExecutionSpace& exec, double beta, const MatrixRef<double>& C
 }
 
 }  // namespace KokkosOzaki::Impl
+
+#include "cuda/KokkosOzaki_Reconstruct_Cuda.hpp"
 
 #endif

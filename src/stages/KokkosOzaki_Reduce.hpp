@@ -53,6 +53,9 @@ template <class ExecutionSpace>
 void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const ReducePlanes& planes,
             const ModuliTable* table, bool accumulate) {
   ScopedRegion region("KokkosOzaki::reduce");
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) return reduce_cuda(exec, planes, table, accumulate);
+  }
   if constexpr (is_host_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
       Kokkos::parallel_for("KokkosOzaki::reduce", Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
@@ -66,5 +69,7 @@ void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const Reduc
 }
 
 }  // namespace KokkosOzaki::Impl
+
+#include "cuda/KokkosOzaki_Reconstruct_Cuda.hpp"
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef KOKKOSOZAKI_REDUCERECONSTRUCT_CUDA_HPP
-#define KOKKOSOZAKI_REDUCERECONSTRUCT_CUDA_HPP
+#ifndef KOKKOSOZAKI_RECONSTRUCT_CUDA_HPP
+#define KOKKOSOZAKI_RECONSTRUCT_CUDA_HPP
 
 #include "../KokkosOzaki_Reconstruct.hpp"
 #include "../KokkosOzaki_Reduce.hpp"
@@ -71,8 +71,8 @@ __device__ inline std::int32_t dot4_unsigned(std::uint32_t x, std::int32_t coeff
 }
 
 constexpr int reconstruct_threads = 128;
-constexpr int groups_in_flight =
-    4;  // groups of three moduli whose products are on their way to shared memory
+// Groups of three moduli whose products are on their way to shared memory.
+constexpr int groups_in_flight = 4;
 
 /// Sixteen bytes from device to shared memory, past the registers and L1.
 __device__ inline void copy_async(int4* to, const int4* from) {
@@ -82,36 +82,39 @@ __device__ inline void copy_async(int4* to, const int4* from) {
                : "memory");
 }
 
-/// \brief Reduction and reconstruction in one: four rows of one column per thread; P of all moduli is read
-/// once and Y is not stored. Equal to reduce (first block of k) and reconstruct.
+/// \brief Reconstruction of four rows of one column per thread, from the residues Y, or from the products P
+/// of all moduli: then the reduction is done on the way, P is read once and Y is not stored. Both equal
+/// reduce and reconstruct.
 ///
 /// A thread's products travel through shared memory, several moduli ahead of their use, and meet no other
 /// thread: what limits the kernel is then the memory and not the latency of one load. Modulus 256 needs no
 /// branch: with inverse 2^24 the last step of the reducer is the sign extension of the low byte. \tparam W
-/// 32-bit words of X
-template <int W, int MinBlocks>
-struct ReduceReconstructKernel {
+/// 32-bit words of X \tparam FromProducts  reads P and reduces; otherwise reads Y
+template <int W, bool FromProducts>
+struct ReconstructKernel {
   using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
-                                    Kokkos::LaunchBounds<reconstruct_threads, MinBlocks>>;
+                                    Kokkos::LaunchBounds<reconstruct_threads, 6>>;
 
-  ReducePlanes planes;  // P of all moduli; Y is not used
+  const std::int32_t* P;  // of modulus 0; laid out as block.Y
   ReconstructBlock block;
   const ModuliTable* table;
   Epilogue epilogue;
   MatrixRef<double> C;
   std::int64_t row_groups, groups;  // of four rows: in a column, in all
+  int count;                        // moduli
   bool aligned;                     // rows of C are 16-byte words
 
   static constexpr int constant_bytes = static_cast<int>(sizeof(OutputConstants));
-  static constexpr int scratch_bytes = constant_bytes + 3 * groups_in_flight * reconstruct_threads * 16 + 16;
+  static constexpr int scratch_bytes =
+      constant_bytes + (FromProducts ? 3 * groups_in_flight * reconstruct_threads * 16 : 0) + 16;
 
   /// Starts the copies of group `group`; always one group of asynchronous copies, if need be an empty one.
-  __device__ void start_group(int4* ring, const std::int32_t* P, int group, int modulus_groups) const {
-    if (group < modulus_groups) {
+  __device__ void start_group(int4* ring, const std::int32_t* products, int group, int count) const {
+    if (3 * group < count) {
 #pragma unroll
       for (int i = 0; i < 3; ++i)
         copy_async(ring + (group % groups_in_flight * 3 + i) * reconstruct_threads,
-                   reinterpret_cast<const int4*>(P + min(3 * group + i, planes.count - 1) * planes.stride_p));
+                   reinterpret_cast<const int4*>(products + min(3 * group + i, count - 1) * block.stride_y));
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
@@ -127,12 +130,13 @@ struct ReduceReconstructKernel {
                                ? static_cast<std::uint32_t>(index) / static_cast<std::uint32_t>(row_groups)
                                : index / row_groups;
     const std::int64_t i0 = 4 * (index - j * row_groups);
-    const std::int32_t* P = planes.P + j * planes.ld + i0;
-    const int modulus_groups = (planes.count + 2) / 3;
+    const std::int64_t offset = j * block.ld + i0;
     const bool inside = index < groups;
-    if (inside) {
+    if constexpr (FromProducts) {
+      if (inside) {
 #pragma unroll
-      for (int g = 0; g < groups_in_flight; ++g) start_group(ring, P, g, modulus_groups);
+        for (int g = 0; g < groups_in_flight; ++g) start_group(ring, P + offset, g, count);
+      }
     }
     // The digits of P enter as the unsigned bytes of P + 0x80808080, each 128 too large: the start takes that
     // back.
@@ -144,24 +148,34 @@ struct ReduceReconstructKernel {
 
     std::int64_t sum[4][W] = {};
     std::int32_t quotient[4] = {1 << 23, 1 << 23, 1 << 23, 1 << 23};
-    for (int g = 0; g < modulus_groups; ++g) {
-      asm volatile("cp.async.wait_group %0;" ::"n"(groups_in_flight - 1) : "memory");
+    for (int g = 0; 3 * g < count; ++g) {
+      if constexpr (FromProducts)
+        asm volatile("cp.async.wait_group %0;" ::"n"(groups_in_flight - 1) : "memory");
       std::int32_t z[4] = {};
 #pragma unroll
       for (int in_group = 0; in_group < 3; ++in_group) {
-        const int4 word = ring[(g % groups_in_flight * 3 + in_group) * reconstruct_threads];
-        const int4 c = *reinterpret_cast<const int4*>(constants.reducer[3 * g + in_group]);
         const int2 weight = *reinterpret_cast<const int2*>(constants.weight[3 * g + in_group]);
-        const std::int32_t product[4] = {word.x, word.y, word.z, word.w};
+        std::int32_t y[4];
+        if constexpr (FromProducts) {
+          const int4 word = ring[(g % groups_in_flight * 3 + in_group) * reconstruct_threads];
+          const int4 c = *reinterpret_cast<const int4*>(constants.reducer[3 * g + in_group]);
+          const std::int32_t product[4] = {word.x, word.y, word.z, word.w};
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            y[i] = finish(dot4_unsigned(static_cast<std::uint32_t>(product[i]) + 0x80808080u, c.x, c.w), c.y,
+                          c.z);
+        } else {
+          const char4 residues = __ldcs(reinterpret_cast<const char4*>(
+              block.Y + min(3 * g + in_group, count - 1) * block.stride_y + offset));
+          y[0] = residues.x, y[1] = residues.y, y[2] = residues.z, y[3] = residues.w;
+        }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const std::int32_t y =
-              finish(dot4_unsigned(static_cast<std::uint32_t>(product[i]) + 0x80808080u, c.x, c.w), c.y, c.z);
-          z[i] += y * weight.x;
-          quotient[i] += y * weight.y;
+          z[i] += y[i] * weight.x;
+          quotient[i] += y[i] * weight.y;
         }
       }
-      start_group(ring, P, g + groups_in_flight, modulus_groups);
+      if constexpr (FromProducts) start_group(ring, P + offset, g + groups_in_flight, count);
 #pragma unroll
       for (int w = 0; w < W; ++w) {
         const std::int32_t limb = constants.group_limb[g][w];
@@ -202,43 +216,94 @@ struct ReduceReconstructKernel {
   }
 };
 
-template <int W, int MinBlocks = 6>
-void launch_reduce_reconstruct(const Kokkos::Cuda& exec, const ReducePlanes& planes,
-                               const ReconstructBlock& block, const ModuliTable* table,
-                               const Epilogue& epilogue, const MatrixRef<double>& C) {
+template <int W, bool FromProducts>
+void launch_reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
+                        const ReconstructBlock& block, const ModuliTable* table, int count,
+                        const Epilogue& epilogue, const MatrixRef<double>& C) {
   const std::int64_t row_groups = (C.rows + 3) / 4, groups = row_groups * C.cols;
   const bool aligned =
       C.row_stride == 1 && C.col_stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(C.data) % 16 == 0;
   const auto teams = static_cast<int>((groups + reconstruct_threads - 1) / reconstruct_threads);
-  using Kernel = ReduceReconstructKernel<W, MinBlocks>;
-  Kokkos::parallel_for("KokkosOzaki::reduce_reconstruct",
+  using Kernel = ReconstructKernel<W, FromProducts>;
+  Kokkos::parallel_for(label,
                        typename Kernel::Policy(exec, teams, reconstruct_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-                       Kernel{planes, block, table, epilogue, C, row_groups, groups, aligned});
+                       Kernel{P, block, table, epilogue, C, row_groups, groups, count, aligned});
 }
+
+template <bool FromProducts>
+void reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
+                 const ReconstructBlock& block, const ModuliTable* table, int count, const Epilogue& epilogue,
+                 const MatrixRef<double>& C) {
+  switch (moduli_tables()[count - min_moduli].words) {
+    case 1:
+      return launch_reconstruct<1, FromProducts>(label, exec, P, block, table, count, epilogue, C);
+    case 2:
+      return launch_reconstruct<2, FromProducts>(label, exec, P, block, table, count, epilogue, C);
+    case 3:
+      return launch_reconstruct<3, FromProducts>(label, exec, P, block, table, count, epilogue, C);
+    case 4:
+      return launch_reconstruct<4, FromProducts>(label, exec, P, block, table, count, epilogue, C);
+    default:
+      return launch_reconstruct<5, FromProducts>(label, exec, P, block, table, count, epilogue, C);
+  }
+}
+
+/// Four rows of one column of one plane per index.
+struct ReduceKernel {
+  ReducePlanes planes;
+  const ModuliTable* table;
+  std::int64_t row_groups;
+  bool accumulate;
+
+  __device__ void operator()(std::int64_t index) const {
+    const std::int64_t i0 = 4 * (index % row_groups), rest = index / row_groups;
+    const std::int64_t j = rest % planes.n, q = rest / planes.n;
+    const int p = planes.first + static_cast<int>(q);
+    const int4 c = __ldg(reinterpret_cast<const int4*>(table->outputs.reducer[p]));
+    const int4 word =
+        __ldcs(reinterpret_cast<const int4*>(planes.P + q * planes.stride_p + j * planes.ld + i0));
+    auto* y = reinterpret_cast<std::uint32_t*>(planes.Y + p * planes.stride_y + j * planes.ld + i0);
+    const std::int32_t product[4] = {word.x, word.y, word.z, word.w};
+    const std::uint32_t before = accumulate ? *y : 0;
+    std::uint32_t r[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::int32_t carry = static_cast<std::int8_t>(before >> (8 * i));
+      r[i] = static_cast<std::uint32_t>(finish(
+          dot4_unsigned(static_cast<std::uint32_t>(product[i]) + 0x80808080u, c.x, c.w + carry), c.y, c.z));
+    }
+    *y = low_bytes(r[0], r[1], r[2], r[3]);
+  }
+};
 
 }  // namespace KokkosOzaki::Impl::CudaStages
 
 namespace KokkosOzaki::Impl {
 
+inline void reduce_cuda(const Kokkos::Cuda& exec, const ReducePlanes& planes, const ModuliTable* table,
+                        bool accumulate) {
+  const std::int64_t row_groups = (planes.m + 3) / 4;
+  Kokkos::parallel_for("KokkosOzaki::reduce",
+                       Range<Kokkos::Cuda>(exec, 0, row_groups * planes.n * planes.count),
+                       CudaStages::ReduceKernel{planes, table, row_groups, accumulate});
+}
+
+/// \param count  number of moduli, as in the table
+inline void reconstruct_cuda(const Kokkos::Cuda& exec, const ReconstructBlock& block,
+                             const ModuliTable* table, int count, const Epilogue& epilogue,
+                             const MatrixRef<double>& C) {
+  CudaStages::reconstruct<false>("KokkosOzaki::reconstruct", exec, nullptr, block, table, count, epilogue, C);
+}
+
 /// \brief The stages reduce and reconstruct in one pass, for products of all moduli and a single block of k.
-/// \param words  32-bit words of X, as in the table
-inline void reduce_reconstruct(const Kokkos::Cuda& exec, const ReducePlanes& planes,
-                               const ReconstructBlock& block, const ModuliTable* table, int words,
-                               const Epilogue& epilogue, const MatrixRef<double>& C) {
+/// \param P  plane of modulus 0; entry (i, j) of plane p at p * block.stride_y + j * block.ld + i; block.Y is
+/// not used
+inline void reduce_reconstruct(const Kokkos::Cuda& exec, const std::int32_t* P, const ReconstructBlock& block,
+                               const ModuliTable* table, int count, const Epilogue& epilogue,
+                               const MatrixRef<double>& C) {
   ScopedRegion region("KokkosOzaki::reconstruct");
-  switch (words) {
-    case 1:
-      return CudaStages::launch_reduce_reconstruct<1>(exec, planes, block, table, epilogue, C);
-    case 2:
-      return CudaStages::launch_reduce_reconstruct<2>(exec, planes, block, table, epilogue, C);
-    case 3:
-      return CudaStages::launch_reduce_reconstruct<3>(exec, planes, block, table, epilogue, C);
-    case 4:
-      return CudaStages::launch_reduce_reconstruct<4>(exec, planes, block, table, epilogue, C);
-    default:
-      return CudaStages::launch_reduce_reconstruct<5>(exec, planes, block, table, epilogue, C);
-  }
+  CudaStages::reconstruct<true>("KokkosOzaki::reduce_reconstruct", exec, P, block, table, count, epilogue, C);
 }
 
 }  // namespace KokkosOzaki::Impl
