@@ -6,6 +6,7 @@
 
 #include <Kokkos_Core.hpp>
 #include <KokkosOzaki.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace KokkosOzaki::Perf {
 
@@ -36,16 +38,21 @@ inline void add_context() {
   benchmark::AddCustomContext("kokkos_configuration", kokkos.str());
 }
 
-/// \brief The inputs of the literature: (U - 0.5) exp(phi N), U uniform on [0, 1), N standard normal.
+/// \brief The inputs of the literature: (U - 0.5) exp(phi N), U uniform on [0, 1), N standard normal; a
+/// generator for each column, so that columns can be made in parallel.
 inline Matrix random_matrix(std::int64_t rows, std::int64_t cols, double phi, std::uint64_t seed) {
-  Matrix matrix(Kokkos::view_alloc(std::string("input"), Kokkos::WithoutInitializing), static_cast<std::size_t>(rows),
-                static_cast<std::size_t>(cols));
+  Matrix matrix(Kokkos::view_alloc(std::string("input"), Kokkos::WithoutInitializing),
+                static_cast<std::size_t>(rows), static_cast<std::size_t>(cols));
   auto host = Kokkos::create_mirror_view(matrix);
-  std::mt19937_64 generator(seed);
-  std::uniform_real_distribution<double> uniform(-0.5, 0.5);
-  std::normal_distribution<double> normal;
-  for (std::size_t j = 0; j < host.extent(1); ++j)
-    for (std::size_t i = 0; i < host.extent(0); ++i) host(i, j) = uniform(generator) * std::exp(phi * normal(generator));
+  Kokkos::parallel_for("generate", Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>(0, host.extent(1)),
+                       [=](std::size_t j) {
+                         std::seed_seq sequence{seed, std::uint64_t{j}};
+                         std::mt19937_64 generator(sequence);
+                         std::uniform_real_distribution<double> uniform(-0.5, 0.5);
+                         std::normal_distribution<double> normal;
+                         for (std::size_t i = 0; i < host.extent(0); ++i)
+                           host(i, j) = uniform(generator) * std::exp(phi * normal(generator));
+                       });
   Kokkos::deep_copy(matrix, host);
   return matrix;
 }
@@ -69,30 +76,77 @@ inline void release_inputs() {
   release_workspaces();
 }
 
-/// Seconds that `body` takes, with a fence before and after.
+#if defined(KOKKOS_ENABLE_CUDA)
+/// Device time by events around the work.
+class Stopwatch {
+ public:
+  Stopwatch() { cudaEventCreate(&m_start), cudaEventCreate(&m_stop); }
+  ~Stopwatch() { cudaEventDestroy(m_start), cudaEventDestroy(m_stop); }
+  void start(const Space& exec) { cudaEventRecord(m_start, exec.cuda_stream()); }
+  double stop(const Space& exec) {
+    cudaEventRecord(m_stop, exec.cuda_stream());
+    cudaEventSynchronize(m_stop);
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, m_start, m_stop);
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+ private:
+  cudaEvent_t m_start, m_stop;
+};
+#else
+/// Wall-clock time between two fences.
+class Stopwatch {
+ public:
+  void start(const Space& exec) {
+    exec.fence();
+    m_start = std::chrono::steady_clock::now();
+  }
+  double stop(const Space& exec) {
+    exec.fence();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - m_start).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point m_start;
+};
+#endif
+
+/// Seconds that `body` takes.
 template <class Body>
 double seconds(const Space& exec, const Body& body) {
-  exec.fence();
-  const auto start = std::chrono::steady_clock::now();
+  Stopwatch watch;
+  watch.start(exec);
   body();
-  exec.fence();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return watch.stop(exec);
 }
 
-/// \brief Runs `body` for every iteration after warm-ups, with manual time. The repetitions of Google Benchmark give the
-/// median.
+/// \brief Three warm-ups, then the median of 30 runs (fewer where a run is long, at least 5) as the time of
+/// the one iteration; fastest and slowest as counters.
 template <class Body>
 void measure(benchmark::State& state, const Body& body) {
+  constexpr int warm_ups = 3, most_runs = 30, fewest_runs = 5;
+  constexpr double most_seconds = 2.0;
   const Space exec;
-  for (int warm_up = 0; warm_up < 2; ++warm_up) seconds(exec, [&] { body(exec); });
+  double last = 0;
+  for (int i = 0; i < warm_ups; ++i) last = seconds(exec, [&] { body(exec); });
+  const int runs = last * most_runs <= most_seconds
+                       ? most_runs
+                       : std::max(fewest_runs, std::min(most_runs, static_cast<int>(most_seconds / last)));
   for (auto iteration : state) {
     static_cast<void>(iteration);
-    state.SetIterationTime(seconds(exec, [&] { body(exec); }));
+    std::vector<double> times(static_cast<std::size_t>(runs));
+    for (double& time : times) time = seconds(exec, [&] { body(exec); });
+    std::sort(times.begin(), times.end());
+    state.SetIterationTime(times[times.size() / 2]);
+    state.counters["fastest_ms"] = 1e3 * times.front();
+    state.counters["slowest_ms"] = 1e3 * times.back();
+    state.counters["runs"] = runs;
   }
 }
 
 inline benchmark::internal::Benchmark* standard(benchmark::internal::Benchmark* benchmark) {
-  return benchmark->UseManualTime()->Unit(benchmark::kMillisecond)->MinTime(0.3);
+  return benchmark->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(1);
 }
 
 inline void count_flops(benchmark::State& state, double m, double n, double k) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// INT8 products alone, in operations (two per multiply-add) per second: Int8/<engine>/m/n/k. And the reducers of the residue
-// stage on one thread: Residues/<kernels>/moduli, residues per second.
+// INT8 products alone, in operations (two per multiply-add) per second: Int8/<engine>/m/n/k. And the reducers
+// of the residue stage on one thread: Residues/<kernels>/moduli, residues per second.
 #include <vector>
 
 #include "BenchmarkContext.hpp"
@@ -38,7 +38,9 @@ void int8_products(benchmark::State& state, const std::string& engine_name, std:
     Kokkos::parallel_for("fill", Impl::Range<Space>(0, m * g.lda), FillFunctor{a.data()});
     Kokkos::parallel_for("fill", Impl::Range<Space>(0, n * g.ldb), FillFunctor{b.data()});
   }
-  measure(state, [&](const Space& exec) { engine->run(exec, g, a.data(), b.data(), p.data(), false, workspace.data()); });
+  measure(state, [&](const Space& exec) {
+    engine->run(exec, g, a.data(), b.data(), p.data(), false, workspace.data());
+  });
   state.counters["OP/s"] =
       benchmark::Counter(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
                          benchmark::Counter::kIsIterationInvariantRate);
@@ -58,25 +60,27 @@ void residue_kernels(benchmark::State& state, const Impl::StageKernels* kernels,
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
-  state.counters["residues/s"] =
-      benchmark::Counter(static_cast<double>(num_moduli) * length, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["residues/s"] = benchmark::Counter(static_cast<double>(num_moduli) * length,
+                                                    benchmark::Counter::kIsIterationInvariantRate);
 }
 
 /// The same entries through the FP64 remainder chain of the literature.
 void residue_fp64_chain(benchmark::State& state, int num_moduli) {
   constexpr std::size_t length = 1 << 16;
   std::vector<double> x(length);
-  for (std::size_t i = 0; i < length; ++i) x[i] = std::rint(std::ldexp(std::sin(static_cast<double>(i) + 1), 54));
+  for (std::size_t i = 0; i < length; ++i)
+    x[i] = std::rint(std::ldexp(std::sin(static_cast<double>(i) + 1), 54));
   std::vector<std::int8_t> out(static_cast<std::size_t>(num_moduli) * length);
   for (auto iteration : state) {
     static_cast<void>(iteration);
     for (std::size_t p = 0; p < static_cast<std::size_t>(num_moduli); ++p)
-      for (std::size_t i = 0; i < length; ++i) out[p * length + i] = Impl::residue_fp64_chain(x[i], Impl::moduli[p]);
+      for (std::size_t i = 0; i < length; ++i)
+        out[p * length + i] = Impl::residue_fp64_chain(x[i], Impl::moduli[p]);
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
-  state.counters["residues/s"] =
-      benchmark::Counter(static_cast<double>(num_moduli) * length, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["residues/s"] = benchmark::Counter(static_cast<double>(num_moduli) * length,
+                                                    benchmark::Counter::kIsIterationInvariantRate);
 }
 
 }  // namespace
@@ -87,19 +91,22 @@ void register_benchmarks() {
     for (const std::int64_t n : {256, 512, 1024, 2048})
       if (n <= largest)
         standard(benchmark::RegisterBenchmark(
-            ("Int8/" + engine + "/" + std::to_string(n) + "/" + std::to_string(n) + "/" + std::to_string(n)).c_str(),
+            ("Int8/" + engine + "/" + std::to_string(n) + "/" + std::to_string(n) + "/" + std::to_string(n))
+                .c_str(),
             [engine, n](benchmark::State& state) { int8_products(state, engine, n, n, n); }));
-    standard(benchmark::RegisterBenchmark(("Int8/" + engine + "/32/32/100032").c_str(), [engine](benchmark::State& state) {
-      int8_products(state, engine, 32, 32, 100032);
-    }));
+    standard(benchmark::RegisterBenchmark(
+        ("Int8/" + engine + "/32/32/100032").c_str(),
+        [engine](benchmark::State& state) { int8_products(state, engine, 32, 32, 100032); }));
   }
+  if constexpr (!Impl::is_host_space_v<Space>) return;
   for (const int num_moduli : {14, 18})
     for (const Impl::StageKernels* kernels : {Impl::portable_stage_kernels(), Impl::avx512_stage_kernels()})
       if (kernels != nullptr)
         benchmark::RegisterBenchmark(
             (std::string("Residues/") + kernels->name + "/" + std::to_string(num_moduli)).c_str(),
             [kernels, num_moduli](benchmark::State& state) { residue_kernels(state, kernels, num_moduli); });
-  benchmark::RegisterBenchmark("Residues/fp64_chain/14", [](benchmark::State& state) { residue_fp64_chain(state, 14); });
+  benchmark::RegisterBenchmark("Residues/fp64_chain/14",
+                               [](benchmark::State& state) { residue_fp64_chain(state, 14); });
 }
 
 }  // namespace KokkosOzaki::Perf

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The whole product, emulated and native, in one run. Names: Gemm/<backend>/<layouts>/<bound>/m/n/k/moduli and
-// Native/<library>/m/n/k.
+// The whole product, emulated and native, in one run. Names: Gemm/<backend>/<layouts>/<bound>/m/n/k/moduli
+// and Native/<library>/m/n/k.
 #include "BenchmarkContext.hpp"
 
 #if defined(KOKKOSOZAKI_PERF_HAVE_KOKKOSKERNELS)
 #include <KokkosBlas3_gemm.hpp>
+#endif
+
+#if defined(KOKKOS_ENABLE_CUDA)
+#include <cublas_v2.h>
 #endif
 
 #if defined(KOKKOSOZAKI_PERF_HAVE_BLAS)
@@ -20,9 +24,7 @@ namespace {
 
 struct Shape {
   std::int64_t m, n, k;
-  std::string name() const {
-    return std::to_string(m) + "/" + std::to_string(n) + "/" + std::to_string(k);
-  }
+  std::string name() const { return std::to_string(m) + "/" + std::to_string(n) + "/" + std::to_string(k); }
 };
 
 Matrix output(const Shape& shape) {
@@ -34,7 +36,8 @@ void emulated(benchmark::State& state, const Shape& shape, GemmOptions options) 
   const Space exec;
   GemmPlan<Space, double> plan(exec, 'N', 'N', shape.m, shape.n, shape.k, options);
   measure(state, [&](const Space& instance) { plan.execute(instance, 1.0, A, B, 0.0, C); });
-  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n), static_cast<double>(shape.k));
+  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n),
+              static_cast<double>(shape.k));
   const GemmReport report = plan.report();
   state.counters["num_moduli"] = report.num_moduli;
   state.counters["accurate_used"] = report.bound_used == Bound::accurate;
@@ -46,50 +49,90 @@ void emulated_transposed(benchmark::State& state, const Shape& shape, GemmOption
   const Matrix A = input(shape.k, shape.m), B = input(shape.k, shape.n), C = output(shape);
   GemmPlan<Space, double> plan(Space(), 'T', 'N', shape.m, shape.n, shape.k, options);
   measure(state, [&](const Space& instance) { plan.execute(instance, 1.0, A, B, 0.0, C); });
-  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n), static_cast<double>(shape.k));
+  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n),
+              static_cast<double>(shape.k));
 }
 
-#if defined(KOKKOSOZAKI_PERF_HAVE_BLAS)
+#if defined(KOKKOSOZAKI_PERF_HAVE_BLAS) && !defined(KOKKOS_ENABLE_CUDA)
 void native_blas(benchmark::State& state, const Shape& shape) {
   const Matrix A = input(shape.m, shape.k), B = input(shape.k, shape.n), C = output(shape);
   const int m = static_cast<int>(shape.m), n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
   const double one = 1.0, zero = 0.0;
-  measure(state, [&](const Space&) { dgemm_("N", "N", &m, &n, &k, &one, A.data(), &m, B.data(), &k, &zero, C.data(), &m); });
+  measure(state, [&](const Space&) {
+    dgemm_("N", "N", &m, &n, &k, &one, A.data(), &m, B.data(), &k, &zero, C.data(), &m);
+  });
   count_flops(state, m, n, k);
 }
 #endif
 
-#if defined(KOKKOSOZAKI_PERF_HAVE_KOKKOSKERNELS)
+#if defined(KOKKOSOZAKI_PERF_HAVE_KOKKOSKERNELS) && !defined(KOKKOS_ENABLE_CUDA)
 void native_kokkoskernels(benchmark::State& state, const Shape& shape) {
   const Matrix A = input(shape.m, shape.k), B = input(shape.k, shape.n), C = output(shape);
   measure(state, [&](const Space&) { KokkosBlas::gemm("N", "N", 1.0, A, B, 0.0, C); });
-  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n), static_cast<double>(shape.k));
+  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n),
+              static_cast<double>(shape.k));
 }
+#endif
+
+#if defined(KOKKOS_ENABLE_CUDA)
+void native_cublas(benchmark::State& state, const Shape& shape) {
+  const Matrix A = input(shape.m, shape.k), B = input(shape.k, shape.n), C = output(shape);
+  const int m = static_cast<int>(shape.m), n = static_cast<int>(shape.n), k = static_cast<int>(shape.k);
+  const double one = 1.0, zero = 0.0;
+  cublasHandle_t handle;
+  cublasStatus_t status = cublasCreate(&handle);
+  measure(state, [&](const Space& exec) {
+    if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetStream(handle, exec.cuda_stream());
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = cublasDgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, A.data(), m, B.data(), k, &zero,
+                           C.data(), m);
+  });
+  if (status != CUBLAS_STATUS_SUCCESS) state.SkipWithError(cublasGetStatusName(status));
+  cublasDestroy(handle);
+  count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n),
+              static_cast<double>(shape.k));
+}
+#endif
+
+#if defined(KOKKOS_ENABLE_CUDA)
+constexpr bool all_bounds = true;
+const Shape shapes[] = {{1024, 1024, 1024},    {2048, 2048, 2048},  {4096, 4096, 4096}, {8192, 8192, 8192},
+                        {16384, 16384, 16384}, {1024, 1024, 16384}, {8192, 8192, 1024}, {100, 100, 1000000}};
+const int moduli_counts[] = {13, 14, 15, 16, 17, 18};
+const char* const backends[] = {"cublas"};
+#else
+constexpr bool all_bounds = false;
+const Shape shapes[] = {{256, 256, 256},    {512, 512, 512},  {1024, 1024, 1024},
+                        {2048, 2048, 2048}, {1024, 64, 4096}, {32, 32, 100000}};
+const int moduli_counts[] = {8, 14, 16};
+const char* const backends[] = {"onednn", "host-amx", "host-avx512vnni", "host-avx2"};
 #endif
 
 }  // namespace
 
 void register_benchmarks() {
-  const Shape shapes[] = {{256, 256, 256},  {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048},
-                          {1024, 64, 4096}, {32, 32, 100000}};
   for (const Shape& shape : shapes) {
-#if defined(KOKKOSOZAKI_PERF_HAVE_BLAS)
+#if defined(KOKKOS_ENABLE_CUDA)
+    standard(benchmark::RegisterBenchmark(("Native/cuBLAS/" + shape.name()).c_str(),
+                                          [shape](benchmark::State& state) { native_cublas(state, shape); }));
+#elif defined(KOKKOSOZAKI_PERF_HAVE_BLAS)
     standard(benchmark::RegisterBenchmark(("Native/BLAS/" + shape.name()).c_str(),
                                           [shape](benchmark::State& state) { native_blas(state, shape); }));
 #endif
-#if defined(KOKKOSOZAKI_PERF_HAVE_KOKKOSKERNELS)
+#if defined(KOKKOSOZAKI_PERF_HAVE_KOKKOSKERNELS) && !defined(KOKKOS_ENABLE_CUDA)
     if (shape.m <= 512)  // its own host kernel, far from a tuned BLAS: shown for orientation
-      standard(benchmark::RegisterBenchmark(("Native/KokkosKernels/" + shape.name()).c_str(),
-                                            [shape](benchmark::State& state) { native_kokkoskernels(state, shape); }));
+      standard(benchmark::RegisterBenchmark(
+          ("Native/KokkosKernels/" + shape.name()).c_str(),
+          [shape](benchmark::State& state) { native_kokkoskernels(state, shape); }));
 #endif
-    for (const char* backend : {"onednn", "host-amx", "host-avx512vnni", "host-avx2"}) {
+    for (const char* backend : backends) {
       GemmOptions options;
       options.backend = backend;
       if (!GemmPlan<Space, double>::can_run(shape.m, shape.n, shape.k, options)) continue;
-      for (const int num_moduli : {8, 14, 16}) {
+      for (const int num_moduli : moduli_counts) {
         options.num_moduli = num_moduli;
         for (const Bound bound : {Bound::fast, Bound::accurate}) {
-          if (bound == Bound::accurate && num_moduli != 14) continue;
+          if (bound == Bound::accurate && !all_bounds && num_moduli != 14) continue;
           options.bound = bound;
           const std::string name = std::string("Gemm/") + backend + "/LLL/" +
                                    (bound == Bound::fast ? "fast/" : "accurate/") + shape.name() + "/" +

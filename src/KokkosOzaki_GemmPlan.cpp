@@ -115,16 +115,28 @@ Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace
   };
   // Blocks of C whose products of a group of moduli stay below this; columns, so that residues of rows are
   // kept.
-  constexpr std::int64_t most_product_bytes = std::int64_t{4} << 30;
+  constexpr double most_product_bytes = 0x1p+32;
   if (blocking.group > 1)
-    while (blocking.group * blocking.mb * blocking.nb * 4 > most_product_bytes && blocking.nb > 1024)
+    while (static_cast<double>(blocking.mb) * static_cast<double>(4 * blocking.group) *
+                   static_cast<double>(blocking.nb) >
+               most_product_bytes &&
+           blocking.nb > 1024)
       blocking.nb = halved(blocking.nb, vector_padding);
-  if (cap == 0) return blocking;
   std::size_t needed = layout(engine, blocking).total;
+  if (cap == 0) {
+    if (needed == WorkspaceLayout::too_large)
+      throw WorkspaceError("KokkosOzaki: the workspace of this product (m=" + std::to_string(m_m) +
+                               ", n=" + std::to_string(m_n) + ", k=" + std::to_string(m_k) +
+                               ") exceeds what can be addressed; max_workspace_bytes bounds it",
+                           needed, 0);
+    return blocking;
+  }
   while (needed > cap) {
-    const std::int64_t area = round_up(blocking.mb, vector_padding) * round_up(blocking.nb, vector_padding);
-    const std::int64_t output_bytes = area * (m_num_moduli + 4);
-    const auto residue_bytes = static_cast<std::int64_t>(layout(engine, blocking).residue_bytes);
+    const auto rows = static_cast<double>(round_up(blocking.mb, vector_padding));
+    const auto cols = static_cast<double>(round_up(blocking.nb, vector_padding));
+    const double output_bytes = rows * cols * (m_num_moduli + 4);
+    const double residue_bytes =
+        (rows + cols) * m_num_moduli * static_cast<double>(round_up(blocking.kb, k_padding));
     std::int64_t& longer = blocking.mb >= blocking.nb ? blocking.mb : blocking.nb;
     if (blocking.group > 1) {
       --blocking.group;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "../../backends/KokkosOzaki_Int8Gemm.hpp"
 #include "../stages/KokkosOzaki_Statistics.hpp"
@@ -33,11 +34,26 @@ struct WorkspaceLayout {
   std::size_t exponent, square_sum, alpha, candidate, maxima;
   std::size_t residues, products, outputs, engine;
   std::size_t residue_bytes;
-  std::size_t total;  // with room to align a caller's buffer
+  std::size_t total;  // with room to align a caller's buffer; too_large where no memory could hold it
+
+  static constexpr std::size_t too_large = ~std::size_t{0};
 
   WorkspaceLayout(std::int64_t m, std::int64_t n, std::int64_t k, int num_moduli, bool accurate,
                   const Blocking& blocking, std::size_t engine_bytes, bool keeps_outputs) {
     std::size_t end = 0;
+    bool fits = true;
+    // Sizes are products of up to four factors: formed in floating point first, so that they cannot wrap
+    // around.
+    const auto product_of = [&fits](std::initializer_list<std::size_t> factors) {
+      double estimate = 1;
+      std::size_t bytes = 1;
+      for (const std::size_t factor : factors) {
+        estimate *= static_cast<double>(factor);
+        bytes *= factor;
+      }
+      fits = fits && estimate < 0x1p+60;
+      return fits ? bytes : 0;
+    };
     const auto slice = [&end](std::size_t bytes) {
       const std::size_t begin = end;
       end = begin + (bytes + 63) / 64 * 64;
@@ -54,14 +70,15 @@ struct WorkspaceLayout {
     const auto length = static_cast<std::size_t>(round_up(blocking.kb, k_padding));
     const auto s = static_cast<std::size_t>(num_moduli);
     // At least the chunk records of one vector.
-    residue_bytes = s * (rows + cols) * length;
+    residue_bytes = product_of({s, rows + cols, length});
     const std::size_t records = static_cast<std::size_t>(chunks_of(k)) * sizeof(ChunkStatistics);
     if (residue_bytes < records) residue_bytes = records;
     residues = slice(residue_bytes);
-    products = slice(static_cast<std::size_t>(blocking.group) * rows * cols * sizeof(std::int32_t));
-    outputs = slice(keeps_outputs ? s * rows * cols : 0);
+    products =
+        slice(product_of({static_cast<std::size_t>(blocking.group), rows, cols, sizeof(std::int32_t)}));
+    outputs = slice(keeps_outputs ? product_of({s, rows, cols}) : 0);
     engine = slice(engine_bytes);
-    total = end + 63;
+    total = fits ? end + 63 : too_large;
   }
 };
 
