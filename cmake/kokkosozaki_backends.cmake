@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Adds the INT8 engines and the instruction-set specific kernels to the target kokkosozaki and sets the
+# variables KOKKOSOZAKI_ENABLE_<ENGINE> and KOKKOSOZAKI_HAVE_<KERNELS> for KokkosOzaki_config.hpp.
+# A new engine: its option, its sources, its macro here; then its line in KokkosOzaki_Backends.cpp.
+include(CheckCXXCompilerFlag)
+include(CheckCXXSourceCompiles)
+
+# Adds `source` with instruction-set flags of its own, if the compiler knows all of them, and sets
+# KOKKOSOZAKI_HAVE_<name>. Nothing else is compiled with these flags.
+function(kokkosozaki_add_isa_source name source)
+  string(REPLACE ";" " " flags "${ARGN}")
+  set(CMAKE_REQUIRED_QUIET ON)
+  check_cxx_compiler_flag("${flags}" KokkosOzaki_COMPILER_HAS_${name})
+  if(KokkosOzaki_COMPILER_HAS_${name})
+    target_sources(kokkosozaki PRIVATE ${source})
+    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${ARGN})
+  endif()
+  set(KOKKOSOZAKI_HAVE_${name} ${KokkosOzaki_COMPILER_HAS_${name}} PARENT_SCOPE)
+endfunction()
+
+# ---- host: byte-dot kernels for CPUs, chosen at run time --------------------------------------------
+target_sources(kokkosozaki PRIVATE
+  backends/host/KokkosOzaki_HostKernels.cpp
+  backends/host/KokkosOzaki_HostKernels_Portable.cpp)
+
+check_cxx_source_compiles("
+#ifndef __x86_64__
+#error
+#endif
+int main() {}" KokkosOzaki_TARGET_IS_X86_64)
+if(KokkosOzaki_TARGET_IS_X86_64)
+  kokkosozaki_add_isa_source(AVX2 backends/host/KokkosOzaki_HostKernels_Avx2.cpp -mavx2 -mfma)
+  kokkosozaki_add_isa_source(AVXVNNI backends/host/KokkosOzaki_HostKernels_AvxVnni.cpp -mavxvnni -mavx2)
+  kokkosozaki_add_isa_source(AVX512VNNI backends/host/KokkosOzaki_HostKernels_Avx512Vnni.cpp
+    -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
+  kokkosozaki_add_isa_source(AMX backends/host/KokkosOzaki_HostKernels_Amx.cpp
+    -mamx-tile -mamx-int8 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi)
+  kokkosozaki_add_isa_source(STAGE_AVX512 src/stages/host/KokkosOzaki_StageKernels_Avx512.cpp
+    -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512vbmi -mfma -mavx2)
+endif()
+
+# ---- oneDNN: optional -------------------------------------------------------------------------------
+set(KokkosOzaki_ENABLE_ONEDNN AUTO CACHE STRING "INT8 products by oneDNN: ON, OFF, or AUTO (where it is found)")
+set_property(CACHE KokkosOzaki_ENABLE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
+set(KOKKOSOZAKI_ENABLE_ONEDNN OFF)
+if(KokkosOzaki_ENABLE_ONEDNN)
+  kokkosozaki_find_onednn()
+  if(TARGET KokkosOzaki::onednn)
+    set(KOKKOSOZAKI_ENABLE_ONEDNN ON)
+    target_sources(kokkosozaki PRIVATE backends/onednn/KokkosOzaki_Int8Gemm_OneDnn.cpp)
+    target_link_libraries(kokkosozaki PRIVATE KokkosOzaki::onednn)
+  elseif(NOT KokkosOzaki_ENABLE_ONEDNN STREQUAL "AUTO")
+    message(FATAL_ERROR "KokkosOzaki_ENABLE_ONEDNN is ON, but oneDNN (dnnl.h, libdnnl) or OpenMP was not found. "
+                        "Install libdnnl-dev, set dnnl_ROOT, or turn the option off.")
+  endif()
+endif()
+
+# ---- cuBLAS: follows Kokkos -------------------------------------------------------------------------
+if(Kokkos_ENABLE_CUDA)
+  option(KokkosOzaki_ENABLE_CUBLAS "INT8 products by cuBLAS" ON)
+  set(KOKKOSOZAKI_ENABLE_CUBLAS ${KokkosOzaki_ENABLE_CUBLAS})
+  if(KOKKOSOZAKI_ENABLE_CUBLAS)
+    find_package(CUDAToolkit REQUIRED)
+    target_sources(kokkosozaki PRIVATE backends/cublas/KokkosOzaki_Int8Gemm_Cublas.cpp)
+    target_link_libraries(kokkosozaki PRIVATE CUDA::cublas)
+  endif()
+endif()
+
+# ---- what version() and enabled_backends() say ------------------------------------------------------
+set(KOKKOSOZAKI_ENABLED_BACKENDS "portable host")
+if(KOKKOSOZAKI_ENABLE_ONEDNN)
+  string(APPEND KOKKOSOZAKI_ENABLED_BACKENDS " onednn")
+endif()
+if(KOKKOSOZAKI_ENABLE_CUBLAS)
+  string(APPEND KOKKOSOZAKI_ENABLED_BACKENDS " cublas")
+endif()

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_HOSTVIEWS_HPP
+#define KOKKOSOZAKI_HOSTVIEWS_HPP
+
+#include <gtest/gtest.h>
+
+#include <KokkosOzaki.hpp>
+#include <Kokkos_Core.hpp>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "MatrixGenerators.hpp"
+
+namespace KokkosOzaki::Testing {
+
+template <class... Spaces>
+struct SpaceList;
+
+template <class First, class... Rest>
+struct SpaceList<First, Rest...> {
+  using first = First;
+  using types = ::testing::Types<First, Rest...>;
+};
+
+template <class List, class Space>
+struct Append;
+
+template <class... Spaces, class Space>
+struct Append<SpaceList<Spaces...>, Space> {
+  using type = SpaceList<Spaces..., Space>;
+};
+
+#if defined(KOKKOS_ENABLE_SERIAL)
+using SpacesWithSerial = SpaceList<Kokkos::Serial>;
+#else
+using SpacesWithSerial = SpaceList<>;
+#endif
+#if defined(KOKKOS_ENABLE_OPENMP)
+using SpacesWithOpenMP = Append<SpacesWithSerial, Kokkos::OpenMP>::type;
+#else
+using SpacesWithOpenMP = SpacesWithSerial;
+#endif
+#if defined(KOKKOS_ENABLE_THREADS)
+using SpacesWithThreads = Append<SpacesWithOpenMP, Kokkos::Threads>::type;
+#else
+using SpacesWithThreads = SpacesWithOpenMP;
+#endif
+
+/// The host spaces of this Kokkos, for TYPED_TEST_SUITE.
+using HostSpaces = SpacesWithThreads::types;
+
+inline std::uint64_t bits_of(double x) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+
+inline double double_of(std::uint64_t bits) {
+  double x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double quiet_nan = std::numeric_limits<double>::quiet_NaN();
+
+/// A NaN that nothing computes: what must not be written keeps these bits, what must not be read spoils the
+/// result.
+inline double poison() {
+  return double_of(0x7FF8'0123'4567'89ABULL);
+}
+
+inline ::testing::AssertionResult differ(const char* what, std::int64_t i, std::int64_t j, double expected,
+                                         double got) {
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "%s at (%lld,%lld): expected %.17g (%a, bits %016llx), got %.17g (%a, bits %016llx)", what,
+                static_cast<long long>(i), static_cast<long long>(j), expected, expected,
+                static_cast<unsigned long long>(bits_of(expected)), got, got,
+                static_cast<unsigned long long>(bits_of(got)));
+  return ::testing::AssertionFailure() << text;
+}
+
+/// The same bits everywhere.
+inline ::testing::AssertionResult same_bits(const Matrix& expected, const Matrix& got) {
+  if (expected.rows() != got.rows() || expected.cols() != got.cols())
+    return ::testing::AssertionFailure() << "expected " << expected.rows() << "x" << expected.cols()
+                                         << ", got " << got.rows() << "x" << got.cols();
+  for (std::int64_t j = 0; j < got.cols(); ++j)
+    for (std::int64_t i = 0; i < got.rows(); ++i)
+      if (bits_of(expected(i, j)) != bits_of(got(i, j)))
+        return differ("other bits", i, j, expected(i, j), got(i, j));
+  return ::testing::AssertionSuccess();
+}
+
+/// The same bits, where any NaN equals any NaN.
+inline ::testing::AssertionResult same_values(const Matrix& expected, const Matrix& got) {
+  if (expected.rows() != got.rows() || expected.cols() != got.cols())
+    return ::testing::AssertionFailure() << "expected " << expected.rows() << "x" << expected.cols()
+                                         << ", got " << got.rows() << "x" << got.cols();
+  for (std::int64_t j = 0; j < got.cols(); ++j)
+    for (std::int64_t i = 0; i < got.rows(); ++i)
+      if (bits_of(expected(i, j)) != bits_of(got(i, j)) &&
+          !(std::isnan(expected(i, j)) && std::isnan(got(i, j))))
+        return differ("other value", i, j, expected(i, j), got(i, j));
+  return ::testing::AssertionSuccess();
+}
+
+/// \brief How an operand lies in memory: entries before it, extra leading dimension, and for LayoutStride the
+/// gap between neighbours and which extent has the smaller stride.
+struct Placement {
+  std::int64_t offset = 0, extra_ld = 0, step = 1;
+  bool row_major = false;
+};
+
+/// \brief An unmanaged view on memory of its own, whose gaps are poison.
+template <class Layout>
+class Operand {
+ public:
+  using View = Kokkos::View<double**, Layout, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  using ConstView = Kokkos::View<const double**, Layout, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+  explicit Operand(const Matrix& values, Placement placement = {})
+      : m_rows(values.rows()), m_cols(values.cols()) {
+    if (std::is_same_v<Layout, Kokkos::LayoutLeft>) placement.step = 1, placement.row_major = false;
+    if (std::is_same_v<Layout, Kokkos::LayoutRight>) placement.step = 1, placement.row_major = true;
+    const std::int64_t minor = placement.row_major ? m_cols : m_rows,
+                       major = placement.row_major ? m_rows : m_cols;
+    const std::int64_t ld = placement.step * minor + placement.extra_ld;
+    m_row_stride = placement.row_major ? ld : placement.step;
+    m_col_stride = placement.row_major ? placement.step : ld;
+    m_offset = placement.offset;
+    m_memory.assign(static_cast<std::size_t>(m_offset + ld * major + placement.extra_ld), poison());
+    double* first = m_memory.data() + m_offset;
+    const auto rows = static_cast<std::size_t>(m_rows), cols = static_cast<std::size_t>(m_cols);
+    if constexpr (std::is_same_v<Layout, Kokkos::LayoutLeft>) {
+      const View whole(first, static_cast<std::size_t>(ld), cols);
+      m_view = Kokkos::subview(whole, std::make_pair(std::size_t{0}, rows), Kokkos::ALL);
+    } else if constexpr (std::is_same_v<Layout, Kokkos::LayoutRight>) {
+      const View whole(first, rows, static_cast<std::size_t>(ld));
+      m_view = Kokkos::subview(whole, Kokkos::ALL, std::make_pair(std::size_t{0}, cols));
+    } else {
+      m_view = View(first, Kokkos::LayoutStride(rows, static_cast<std::size_t>(m_row_stride), cols,
+                                                static_cast<std::size_t>(m_col_stride)));
+    }
+    for (std::int64_t j = 0; j < m_cols; ++j)
+      for (std::int64_t i = 0; i < m_rows; ++i) m_memory[at(i, j)] = values(i, j);
+  }
+  Operand(const Operand&) = delete;
+  Operand& operator=(const Operand&) = delete;
+
+  const View& view() const { return m_view; }
+  ConstView const_view() const { return m_view; }
+
+  Matrix values() const {
+    Matrix x(m_rows, m_cols);
+    for (std::int64_t j = 0; j < m_cols; ++j)
+      for (std::int64_t i = 0; i < m_rows; ++i) x(i, j) = m_memory[at(i, j)];
+    return x;
+  }
+
+  /// Whether all memory that belongs to no entry still holds the poison.
+  ::testing::AssertionResult gaps_are_intact() const {
+    std::vector<bool> is_entry(m_memory.size(), false);
+    for (std::int64_t j = 0; j < m_cols; ++j)
+      for (std::int64_t i = 0; i < m_rows; ++i) is_entry[at(i, j)] = true;
+    for (std::size_t p = 0; p < m_memory.size(); ++p)
+      if (!is_entry[p] && bits_of(m_memory[p]) != bits_of(poison()))
+        return ::testing::AssertionFailure()
+               << "the gap at offset " << p << " was overwritten with " << m_memory[p];
+    return ::testing::AssertionSuccess();
+  }
+
+ private:
+  std::size_t at(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(m_offset + i * m_row_stride + j * m_col_stride);
+  }
+
+  std::int64_t m_rows, m_cols, m_offset, m_row_stride, m_col_stride;
+  std::vector<double> m_memory;
+  View m_view;
+};
+
+/// op(X) is X itself for 'N', X is its transpose for 'T' and 'C'.
+inline Matrix stored(const Matrix& op, char trans) {
+  return trans == 'N' ? op : op.transposed();
+}
+
+/// \brief alpha A B + beta C by gemm on this space, column-major operands without gaps.
+/// \param A, B  op(A) and op(B): stored transposed where the letters say so
+template <class Space>
+Matrix product(const Matrix& A, const Matrix& B, const GemmOptions& options = {}, double alpha = 1.0,
+               double beta = 0.0, Matrix C = {}, char transA = 'N', char transB = 'N') {
+  if (beta == 0.0 && C.rows() == 0 && C.cols() == 0) C = Matrix(A.rows(), B.cols(), poison());
+  const Operand<Kokkos::LayoutLeft> a(stored(A, transA)), b(stored(B, transB)), c(C);
+  const char letters[] = {transA, '\0', transB, '\0'};
+  const Space exec{};
+  gemm(exec, letters, letters + 2, alpha, a.const_view(), b.const_view(), beta, c.view(), options);
+  exec.fence();
+  return c.values();
+}
+
+inline GemmOptions with_moduli(int num_moduli, Bound bound = Bound::fast,
+                               Rounding rounding = Rounding::nearest_even) {
+  GemmOptions options;
+  options.num_moduli = num_moduli;
+  options.bound = bound;
+  options.rounding = rounding;
+  return options;
+}
+
+/// The number of moduli that k needs at least: 2 up to 2^10, 3 up to 2^18, 4 up to 2^26 (docs/method.md,
+/// "Range").
+inline int fewest_moduli(std::int64_t k) {
+  return k <= 1 << 10 ? 2 : k <= 1 << 18 ? 3 : 4;
+}
+
+constexpr Bound both_bounds[] = {Bound::fast, Bound::accurate};
+
+inline const char* name_of(Bound bound) {
+  return bound == Bound::fast ? "fast" : "accurate";
+}
+
+/// The engines that can be had here.
+template <class Space>
+std::vector<const char*> usable_backends() {
+  std::vector<const char*> usable;
+  for (const char* name :
+       {"onednn", "host-amx", "host-avx512vnni", "host-avxvnni", "host-avx2", "host-portable", "portable"}) {
+    GemmOptions options;
+    options.backend = name;
+    if (GemmPlan<Space, double>::can_run(1, 1, 1, options)) usable.push_back(name);
+  }
+  return usable;
+}
+
+}  // namespace KokkosOzaki::Testing
+
+#endif

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_STAGETESTSUPPORT_HPP
+#define KOKKOSOZAKI_STAGETESTSUPPORT_HPP
+
+#include <Kokkos_Core.hpp>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "TestMain.hpp"
+#include "Vectors.hpp"
+#include "impl/KokkosOzaki_KokkosCompat.hpp"
+#include "impl/KokkosOzaki_MatrixRef.hpp"
+#include "impl/KokkosOzaki_Moduli.hpp"
+#include "impl/KokkosOzaki_Workspace.hpp"
+#include "stages/host/KokkosOzaki_StageKernels.hpp"
+
+namespace KokkosOzaki::Testing {
+
+// ---- the forms of a stage
+// ----------------------------------------------------------------------------------------
+
+/// The form for any execution space.
+struct GenericForm {
+  static constexpr const char* name = "generic";
+  static bool is_usable() { return true; }
+  static const Impl::StageKernels* kernels() { return nullptr; }
+};
+
+/// Leaf functions in plain C++.
+struct PortableForm {
+  static constexpr const char* name = "portable";
+  static bool is_usable() { return true; }
+  static const Impl::StageKernels* kernels() { return Impl::portable_stage_kernels(); }
+};
+
+/// Leaf functions for AVX-512.
+struct Avx512Form {
+  static constexpr const char* name = "avx512";
+  static bool is_usable() { return kernels() != nullptr; }
+  static const Impl::StageKernels* kernels() { return Impl::avx512_stage_kernels(); }
+};
+
+template <class ExecutionSpace_, class Form_>
+struct StageVariant {
+  using ExecutionSpace = ExecutionSpace_;
+  using Form = Form_;
+};
+
+template <class First, class... Rest>
+struct TypesAfterFirst {
+  using type = ::testing::Types<Rest...>;
+};
+
+#define KOKKOSOZAKI_VARIANTS(SPACE) \
+  , StageVariant<SPACE, GenericForm>, StageVariant<SPACE, PortableForm>, StageVariant<SPACE, Avx512Form>
+/// Every host space with every form.
+using StageVariants =
+    typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(KOKKOSOZAKI_VARIANTS)>::type;
+#undef KOKKOSOZAKI_VARIANTS
+
+#define KOKKOSOZAKI_SPACE(SPACE) , SPACE
+/// Every host space, for what has one form only.
+using HostSpaces = typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(KOKKOSOZAKI_SPACE)>::type;
+#undef KOKKOSOZAKI_SPACE
+
+/// Fixture for a stage in one form on one space; skips where the CPU or the build lacks the form.
+template <class Variant>
+class StageTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!Variant::Form::is_usable()) GTEST_SKIP() << "no " << Variant::Form::name << " leaf functions here";
+  }
+
+  const Impl::StageKernels* kernels = Variant::Form::kernels();
+  typename Variant::ExecutionSpace exec;
+};
+
+// ---- data
+// ----------------------------------------------------------------------------------------------------------
+
+/// SplitMix64, from the seed of the run and a number of its own for each test.
+class Random {
+ public:
+  explicit Random(std::uint64_t stream) : m_state(test_seed() + (stream << 40)) {}
+
+  std::uint64_t bits() {
+    std::uint64_t z = m_state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  /// 0 .. bound-1
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(bound));
+  }
+  /// first .. last
+  std::int64_t between(std::int64_t first, std::int64_t last) { return first + below(last - first + 1); }
+  /// Random sign and significand, exponent first .. last; rounded where that is subnormal.
+  double real(int first, int last) {
+    const double significand = 1.0 + std::ldexp(static_cast<double>(bits() >> 12), -52);
+    const double x = std::ldexp(significand, static_cast<int>(between(first, last)));
+    return (bits() & 1) != 0 ? -x : x;
+  }
+  std::int8_t int8() { return static_cast<std::int8_t>(bits() & 0xFF); }
+  std::int32_t int32() { return static_cast<std::int32_t>(bits() & 0xFFFFFFFF); }
+
+ private:
+  std::uint64_t m_state;
+};
+
+constexpr double quiet_nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Equal bits, or NaN both.
+inline bool same_value(double x, double y) {
+  return (std::isnan(x) && std::isnan(y)) || std::memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+inline ::testing::AssertionResult equal_values(double expected, double got) {
+  if (same_value(expected, got)) return ::testing::AssertionSuccess();
+  char text[96];
+  std::snprintf(text, sizeof(text), "expected %a (%.17g), got %a (%.17g)", expected, expected, got, got);
+  return ::testing::AssertionFailure() << text;
+}
+
+/// Memory on a 64-byte boundary, every element set to `fill`.
+template <class T>
+Kokkos::View<T*, Kokkos::HostSpace> buffer(std::int64_t size, T fill) {
+  Kokkos::View<T*, Kokkos::HostSpace> memory(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("buffer")), static_cast<std::size_t>(size));
+  std::fill_n(memory.data(), size, fill);
+  return memory;
+}
+
+/// How vectors lie in memory, as strides that depend on their number and length.
+struct Placement {
+  const char* name;
+  std::int64_t vector_stride, position_stride;
+};
+
+/// Positions contiguous or not, with and without gaps.
+inline std::vector<Placement> placements(std::int64_t count, std::int64_t length) {
+  return {{"contiguous positions", length, 1},
+          {"contiguous positions, gaps", length + 3, 1},
+          {"contiguous vectors", 1, count},
+          {"contiguous vectors, gaps", 1, count + 5},
+          {"nothing contiguous", 2, 2 * count + 1}};
+}
+
+/// Copies of `rows` in one piece of memory that is as small as the strides allow, NaN in the gaps.
+class PlacedVectors {
+ public:
+  PlacedVectors(const std::vector<std::vector<double>>& rows, const Placement& placement)
+      : m_set{nullptr, static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(rows.front().size()),
+              placement.vector_stride, placement.position_stride} {
+    const std::int64_t last =
+        (m_set.count - 1) * m_set.vector_stride + (m_set.length - 1) * m_set.position_stride;
+    m_memory.assign(static_cast<std::size_t>(last + 1), quiet_nan);
+    m_set.data = m_memory.data();
+    for (std::int64_t v = 0; v < m_set.count; ++v)
+      for (std::int64_t l = 0; l < m_set.length; ++l)
+        m_memory[static_cast<std::size_t>(v * m_set.vector_stride + l * m_set.position_stride)] =
+            rows[static_cast<std::size_t>(v)][static_cast<std::size_t>(l)];
+  }
+  PlacedVectors(const PlacedVectors&) = delete;
+  PlacedVectors& operator=(const PlacedVectors&) = delete;
+
+  const Impl::VectorSet<double>& set() const { return m_set; }
+
+  /// The positions first .. first + length - 1.
+  Impl::VectorSet<double> positions(std::int64_t first, std::int64_t length) const {
+    Impl::VectorSet<double> part = m_set;
+    part.data += first * part.position_stride;
+    part.length = length;
+    return part;
+  }
+
+ private:
+  std::vector<double> m_memory;
+  Impl::VectorSet<double> m_set;
+};
+
+template <class T>
+std::int64_t size_of(const std::vector<T>& x) {
+  return static_cast<std::int64_t>(x.size());
+}
+
+/// x[i] with a signed index.
+template <class T>
+const T& at(const std::vector<T>& x, std::int64_t i) {
+  return x[static_cast<std::size_t>(i)];
+}
+template <class T>
+T& at(std::vector<T>& x, std::int64_t i) {
+  return x[static_cast<std::size_t>(i)];
+}
+template <class T>
+const T& at(const std::vector<std::vector<T>>& x, std::int64_t i, std::int64_t j) {
+  return x[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+}
+
+/// e of every vector as the statistics stage stores it.
+inline std::vector<std::int32_t> stored_exponents(const std::vector<VectorStatistics>& statistics) {
+  std::vector<std::int32_t> result;
+  for (const VectorStatistics& s : statistics)
+    result.push_back(s.kind == VectorStatistics::Kind::regular ? s.exponent
+                     : s.kind == VectorStatistics::Kind::zero  ? Impl::zero_vector
+                                                               : Impl::flagged_vector);
+  return result;
+}
+
+inline const Impl::ModuliTable& table_of(int num_moduli) {
+  return Impl::moduli_tables()[num_moduli - Impl::min_moduli];
+}
+
+}  // namespace KokkosOzaki::Testing
+
+#endif

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <KokkosOzaki.hpp>
+#include <gtest/gtest.h>
+
+#include <Kokkos_Core.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "HostViews.hpp"
+#include "MatrixGenerators.hpp"
+
+namespace KokkosOzaki::Testing {
+namespace {
+
+using Kokkos::LayoutLeft;
+
+/// Allocations of the library that were not given back yet, by address.
+class Outstanding {
+ public:
+  void add(const void* address, const char* label) {
+    const std::lock_guard<std::mutex> lock(m_mutex);
+    if (std::strncmp(label, "KokkosOzaki::", 13) == 0) m_labels[address] = label;
+  }
+
+  void remove(const void* address) {
+    const std::lock_guard<std::mutex> lock(m_mutex);
+    m_labels.erase(address);
+  }
+
+  /// For the end of Kokkos, after the hook of the library: ends the process where something is left.
+  void expect_none() {
+    for (const auto& [address, label] : m_labels)
+      std::fprintf(stderr, "FAILED: %s was not given back by Kokkos::finalize\n", label.c_str());
+    if (!m_labels.empty()) std::_Exit(EXIT_FAILURE);
+  }
+
+ private:
+  std::mutex m_mutex;
+  std::map<const void*, std::string> m_labels;
+};
+
+Outstanding outstanding;
+
+class WatchAllocations : public ::testing::Environment {
+  void SetUp() override {
+    // Hooks run in reverse order: this one after that of the library, which the first gemm sets.
+    Kokkos::push_finalize_hook([] { outstanding.expect_none(); });
+    Kokkos::Tools::Experimental::set_allocate_data_callback(
+        [](auto, const char* label, const void* address, std::uint64_t) { outstanding.add(address, label); });
+    Kokkos::Tools::Experimental::set_deallocate_data_callback(
+        [](auto, const char*, const void* address, std::uint64_t) { outstanding.remove(address); });
+  }
+};
+
+const auto* const watch_allocations = ::testing::AddGlobalTestEnvironment(new WatchAllocations);
+
+template <class Space>
+class ExecutionInstancesTest : public ::testing::Test {};
+TYPED_TEST_SUITE(ExecutionInstancesTest, HostSpaces);
+
+/// A product, where it goes, and what it must be.
+template <class Space>
+struct Job {
+  Job(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOptions& o, std::uint64_t seed)
+      : options(o),
+        a(spread(m, k, 1.0, seed)),
+        b(spread(k, n, 1.0, seed + 1)),
+        c(Matrix(m, n, poison())),
+        expected(product<Space>(a.values(), b.values(), o)) {}
+
+  bool is_right() const { return static_cast<bool>(same_bits(expected, c.values())); }
+
+  GemmOptions options;
+  Operand<LayoutLeft> a, b, c;
+  Matrix expected;
+};
+
+template <class Space>
+std::vector<std::unique_ptr<Job<Space>>> some_jobs() {
+  std::vector<std::unique_ptr<Job<Space>>> jobs;
+  jobs.push_back(std::make_unique<Job<Space>>(40, 30, 300, with_moduli(14), 1));
+  jobs.push_back(std::make_unique<Job<Space>>(7, 90, 64, with_moduli(9, Bound::accurate), 2));
+  jobs.push_back(std::make_unique<Job<Space>>(33, 17, 1000, with_moduli(18), 3));
+  jobs.push_back(std::make_unique<Job<Space>>(100, 3, 129, with_moduli(15, Bound::accurate), 4));
+  return jobs;
+}
+
+TYPED_TEST(ExecutionInstancesTest, PlansTakeTurnsOnTwoInstances) {
+  const auto jobs = some_jobs<TypeParam>();
+  const TypeParam instance[2];
+  std::vector<GemmPlan<TypeParam, double>> plans;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Job<TypeParam>& job = *jobs[i];
+    plans.emplace_back(instance[i % 2], 'N', 'N', job.expected.rows(), job.expected.cols(),
+                       job.a.values().cols(), job.options);
+  }
+  // plans are not tied to the instance that they were made with
+  for (std::size_t turn = 0; turn < 4; ++turn)
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      plans[i].execute(instance[(i + turn) % 2], 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0,
+                       jobs[i]->c.view());
+  instance[0].fence();
+  instance[1].fence();
+  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
+}
+
+TYPED_TEST(ExecutionInstancesTest, GemmTakesAnyInstance) {
+  const auto jobs = some_jobs<TypeParam>();
+  const TypeParam instance[2];
+  for (std::size_t turn = 0; turn < 4; ++turn) {
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      gemm(instance[(i + turn) % 2], "N", "N", 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0,
+           jobs[i]->c.view(), jobs[i]->options);
+    if (turn == 1) {
+      instance[0].fence();
+      instance[1].fence();
+      release_workspaces();
+    }
+  }
+  instance[0].fence();
+  instance[1].fence();
+  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
+}
+
+#if defined(KOKKOS_ENABLE_SERIAL)
+
+/// Runs body(i) on a thread of its own for each i; what one throws is a failure.
+template <class Body>
+void on_threads(std::size_t count, const Body& body) {
+  std::vector<std::thread> threads;
+  std::vector<std::string> complaints(count);
+  for (std::size_t i = 0; i < count; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (const std::exception& error) {
+        complaints[i] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& complaint : complaints) EXPECT_EQ("", complaint);
+}
+
+// Threads that did not initialise Kokkos may use Serial; what other spaces allow them depends on the version
+// of Kokkos.
+TEST(ExecutionInstancesOfThreadsTest, PlansOfTheirOwn) {
+  using Space = Kokkos::Serial;
+  const auto jobs = some_jobs<Space>();
+  std::vector<GemmPlan<Space, double>> plans;
+  for (const auto& job : jobs)
+    plans.emplace_back(Space{}, 'N', 'N', job->expected.rows(), job->expected.cols(), job->a.values().cols(),
+                       job->options);
+  on_threads(jobs.size(), [&](std::size_t i) {
+    for (int turn = 0; turn < 20; ++turn)
+      plans[i].execute(Space{}, 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0, jobs[i]->c.view());
+  });
+  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
+}
+
+TEST(ExecutionInstancesOfThreadsTest, PlansMadeByTheThreads) {
+  using Space = Kokkos::Serial;
+  const auto jobs = some_jobs<Space>();
+  on_threads(jobs.size(), [&](std::size_t i) {
+    const Job<Space>& job = *jobs[i];
+    for (int turn = 0; turn < 10; ++turn) {
+      GemmPlan<Space, double> plan(Space{}, 'N', 'N', job.expected.rows(), job.expected.cols(),
+                                   job.a.view().extent(1), job.options);
+      plan.execute(Space{}, 1.0, job.a.view(), job.b.view(), 0.0, job.c.view());
+    }
+  });
+  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
+}
+
+TEST(ExecutionInstancesOfThreadsTest, GemmOfOneInstanceFromManyThreads) {
+  using Space = Kokkos::Serial;
+  const auto jobs = some_jobs<Space>();
+  for (const bool cold : {false, true}) {
+    if (cold) release_workspaces();
+    on_threads(jobs.size(), [&](std::size_t i) {
+      const Job<Space>& job = *jobs[i];
+      for (int turn = 0; turn < 20; ++turn)
+        gemm(Space{}, "N", "N", 1.0, job.a.view(), job.b.view(), 0.0, job.c.view(), job.options);
+    });
+    for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace KokkosOzaki::Testing

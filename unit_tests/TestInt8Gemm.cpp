@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "KokkosOzaki_Int8Gemm.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <stdexcept>
+
+#include "KokkosOzaki_Backends.hpp"
+#include "KokkosOzaki_config.hpp"
+#include "StageReference.hpp"
+#include "StageTestSupport.hpp"
+#include "Vectors.hpp"
+#include "host/KokkosOzaki_HostKernels.hpp"
+#include "stages/KokkosOzaki_Multiply.hpp"
+
+#if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
+#include "onednn/KokkosOzaki_Int8Gemm_OneDnn.hpp"
+#endif
+
+namespace KokkosOzaki::Testing {
+namespace {
+
+using Impl::PlaneGeometry;
+
+/// Sizes of one run, how many planes, and what the memory around them looks like.
+struct Problem {
+  std::int64_t m, n, k;
+  int count = 1;
+  bool with_gaps = false;  // leading dimensions and plane strides larger than needed
+};
+
+std::string to_string(const Problem& p) {
+  return "m=" + std::to_string(p.m) + " n=" + std::to_string(p.n) + " k=" + std::to_string(p.k) +
+         " planes=" + std::to_string(p.count) + (p.with_gaps ? " gaps" : "");
+}
+
+PlaneGeometry geometry_of(const Problem& p) {
+  const std::int64_t gap = p.with_gaps ? 1 : 0;
+  PlaneGeometry g;
+  g.m = p.m, g.n = p.n, g.k = p.k, g.count = p.count;
+  g.lda = Impl::round_up(p.k, 64) + 128 * gap;
+  g.ldb = Impl::round_up(p.k, 64) + 64 * gap;
+  g.ldp = Impl::round_up(p.m, 16) + 16 * gap;
+  g.stride_a = g.lda * Impl::round_up(p.m, 16) + 64 * gap;
+  g.stride_b = g.ldb * Impl::round_up(p.n, 16) + 192 * gap;
+  g.stride_p = g.ldp * Impl::round_up(p.n, 16) + 32 * gap;
+  return g;
+}
+
+using Int8Buffer = Kokkos::View<std::int8_t*, Kokkos::HostSpace>;
+
+/// Planes as PlaneGeometry promises them: entry(plane, vector, position), zeros up to the next multiples of
+/// 64 positions and 16 vectors, and other numbers, which no engine may use, behind those.
+template <class Entry>
+Int8Buffer make_planes(std::int64_t vectors, std::int64_t k, std::int64_t ld, std::int64_t stride, int count,
+                       const Entry& entry) {
+  constexpr std::int8_t poison = 0x5B;
+  const Int8Buffer memory = buffer<std::int8_t>(stride * count, poison);
+  for (int p = 0; p < count; ++p)
+    for (std::int64_t v = 0; v < Impl::round_up(vectors, 16); ++v)
+      for (std::int64_t l = 0; l < Impl::round_up(k, 64); ++l)
+        memory(static_cast<std::size_t>(p * stride + v * ld + l)) =
+            v < vectors && l < k ? entry(p, v, l) : std::int8_t{0};
+  return memory;
+}
+
+/// Runs the engine and compares every entry with a loop over 64-bit integers, and what must not be touched.
+template <class ExecutionSpace, class EntryA, class EntryB>
+void expect_exact(const std::string& name, const Problem& problem, bool accumulate, const EntryA& entry_a,
+                  const EntryB& entry_b) {
+  SCOPED_TRACE(name + " on " + ExecutionSpace::name() + ": " + to_string(problem) +
+               (accumulate ? " accumulate" : ""));
+  const PlaneGeometry g = geometry_of(problem);
+  const Int8Buffer a = make_planes(g.m, g.k, g.lda, g.stride_a, g.count, entry_a);
+  const Int8Buffer b = make_planes(g.n, g.k, g.ldb, g.stride_b, g.count, entry_b);
+  const auto before = [](std::int64_t index) {
+    return static_cast<std::int32_t>(index * 7919 % 200003) - 100000;
+  };
+  const auto P = buffer<std::int32_t>(g.stride_p * g.count, 0);
+  for (std::int64_t i = 0; i < g.stride_p * g.count; ++i) P(static_cast<std::size_t>(i)) = before(i);
+
+  const ExecutionSpace exec;
+  const std::unique_ptr<Impl::Int8Gemm<ExecutionSpace>> engine =
+      Impl::make_int8_gemm<ExecutionSpace>(name.c_str());
+  ASSERT_STREQ(engine->name(), name.c_str());
+  ASSERT_LE(problem.k, engine->max_k());
+  const auto workspace_bytes = static_cast<std::int64_t>(engine->workspace_bytes(g));
+  const auto workspace = buffer<char>(workspace_bytes + 64, 0x6D);
+  Impl::multiply(exec, *engine, g, a.data(), b.data(), P.data(), accumulate, workspace.data());
+  exec.fence();
+  for (std::int64_t i = 0; i < 64; ++i)
+    ASSERT_EQ(workspace(static_cast<std::size_t>(workspace_bytes + i)), 0x6D) << "behind the workspace";
+
+  for (std::int64_t p = 0; p < g.count; ++p)
+    for (std::int64_t j = 0; j < g.n; ++j)
+      for (std::int64_t i = 0; i < g.m; ++i) {
+        const std::int8_t* x = a.data() + p * g.stride_a + i * g.lda;
+        const std::int8_t* y = b.data() + p * g.stride_b + j * g.ldb;
+        const std::int64_t index = p * g.stride_p + j * g.ldp + i;
+        std::int64_t sum = accumulate ? before(index) : 0;
+        for (std::int64_t l = 0; l < g.k; ++l) sum += x[l] * y[l];
+        if (P(static_cast<std::size_t>(index)) != sum)
+          FAIL() << "plane " << p << ", entry (" << i << ", " << j << "): expected " << sum << ", got "
+                 << P(static_cast<std::size_t>(index));
+      }
+  // Rows and columns up to the next multiple of 16 are the engine's; the rest is not.
+  for (std::int64_t index = 0; index < g.stride_p * g.count; ++index) {
+    const std::int64_t in_plane = index % g.stride_p, i = in_plane % g.ldp, j = in_plane / g.ldp;
+    if (i >= Impl::round_up(g.m, 16) || j >= Impl::round_up(g.n, 16)) {
+      ASSERT_EQ(P(static_cast<std::size_t>(index)), before(index)) << "outside at " << index;
+    }
+  }
+}
+
+template <class ExecutionSpace>
+class Int8GemmEngines : public ::testing::Test {
+ protected:
+  std::vector<std::string> names = Impl::int8_gemm_names<ExecutionSpace>();
+  Random random{50};
+
+  void expect_random(const Problem& problem) {
+    const auto entry = [this](int, std::int64_t, std::int64_t) { return random.int8(); };
+    for (const std::string& name : names)
+      for (const bool accumulate : {false, true})
+        ASSERT_NO_FATAL_FAILURE(expect_exact<ExecutionSpace>(name, problem, accumulate, entry, entry));
+  }
+};
+TYPED_TEST_SUITE(Int8GemmEngines, HostSpaces);
+
+TYPED_TEST(Int8GemmEngines, NamesAreDistinctAndEachMakesItsEngine) {
+  const std::set<std::string> distinct(this->names.begin(), this->names.end());
+  EXPECT_EQ(distinct.size(), this->names.size());
+  EXPECT_EQ(distinct.count("portable"), 1u);
+  std::string list;
+  for (const std::string& name : this->names) {
+    list += " " + name;
+    EXPECT_STREQ(Impl::make_int8_gemm<TypeParam>(name.c_str())->name(), name.c_str());
+    EXPECT_LE(Impl::make_int8_gemm<TypeParam>(name.c_str())->max_k(), Impl::max_k_block);
+  }
+  std::printf("engines on %s:%s\n", TypeParam::name(), list.c_str());
+  EXPECT_EQ(Impl::make_int8_gemm<TypeParam>()->name(), this->names.front());
+}
+
+TYPED_TEST(Int8GemmEngines, UnknownNameIsRefusedWithTheListOfUsableOnes) {
+  try {
+    Impl::make_int8_gemm<TypeParam>("no such engine");
+    FAIL() << "no exception";
+  } catch (const std::invalid_argument& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("no such engine"), std::string::npos) << message;
+    for (const std::string& name : this->names) EXPECT_NE(message.find(name), std::string::npos) << message;
+  }
+}
+
+TYPED_TEST(Int8GemmEngines, LadderOfSizes) {
+  for (const std::int64_t k : {1, 2, 3, 31, 63, 64, 65, 127, 128, 129, 200})
+    for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {1, 7}, {7, 1}, {2, 3}, {15, 17}, {16, 16}, {17, 15}, {33, 31}})
+      ASSERT_NO_FATAL_FAILURE(this->expect_random({m, n, k}));
+}
+
+TYPED_TEST(Int8GemmEngines, SizesAroundTheTilesOfEveryKernelSet) {
+  std::set<std::pair<std::int64_t, std::int64_t>> sizes = {{100, 1}, {1, 100}, {129, 65}};
+  for (int i = 0; i < Impl::host_kernel_set_count(); ++i) {
+    const Impl::HostKernelSet& set = Impl::host_kernel_set(i);
+    sizes.insert({set.tile_rows + 1, set.tile_cols + 1});
+    sizes.insert({set.tile_rows - 1, 3});
+    sizes.insert({5, set.tile_cols - 1});
+    sizes.insert({2 * set.tile_rows + 17, 33});
+  }
+  for (const auto& [m, n] : sizes) ASSERT_NO_FATAL_FAILURE(this->expect_random({m, n, 190}));
+}
+
+TYPED_TEST(Int8GemmEngines, SeveralPlanesAndGapsBetweenThem) {
+  for (const bool with_gaps : {false, true})
+    for (const int count : {1, 2, 3, 7})
+      for (const auto& [m, n, k] :
+           std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {13, 18, 70}, {48, 32, 128}, {65, 50, 129}})
+        ASSERT_NO_FATAL_FAILURE(this->expect_random({m, n, k, count, with_gaps}));
+}
+
+TYPED_TEST(Int8GemmEngines, ExtremeEntries) {
+  for (const int x : {-128, -127, 127, 1, 0})
+    for (const int y : {-128, -127, 127})
+      for (const auto& [m, n, k] :
+           std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {17, 18, 64}, {33, 20, 1000}}) {
+        const auto constant_x = [x = x](int, std::int64_t, std::int64_t) {
+          return static_cast<std::int8_t>(x);
+        };
+        const auto constant_y = [y = y](int, std::int64_t, std::int64_t) {
+          return static_cast<std::int8_t>(y);
+        };
+        const auto turning = [x = x](int, std::int64_t v, std::int64_t l) {
+          return static_cast<std::int8_t>((v + l) % 2 == 0 ? x : -std::max(x, -127));
+        };
+        for (const std::string& name : this->names)
+          for (const bool accumulate : {false, true}) {
+            ASSERT_NO_FATAL_FAILURE(
+                expect_exact<TypeParam>(name, {m, n, k}, accumulate, constant_x, constant_y));
+            ASSERT_NO_FATAL_FAILURE(
+                expect_exact<TypeParam>(name, {m, n, k}, accumulate, turning, constant_y));
+          }
+      }
+}
+
+TYPED_TEST(Int8GemmEngines, LongestSumsStayExact) {
+  const std::int64_t k = Impl::max_k_block;
+  const auto minimum = [](int, std::int64_t, std::int64_t) { return std::int8_t{-128}; };
+  const auto maximum = [](int, std::int64_t, std::int64_t) { return std::int8_t{127}; };
+  const auto entry = [this](int, std::int64_t, std::int64_t) { return this->random.int8(); };
+  for (const std::string& name : this->names)
+    for (const Problem& problem :
+         {Problem{1, 1, k}, Problem{3, 2, k}, Problem{17, 2, k - 1}, Problem{2, 17, k - 63}}) {
+      ASSERT_NO_FATAL_FAILURE(
+          expect_exact<TypeParam>(name, problem, false, minimum, minimum));  // 2^14 k < 2^31
+      ASSERT_NO_FATAL_FAILURE(expect_exact<TypeParam>(name, problem, true, minimum, minimum));
+      ASSERT_NO_FATAL_FAILURE(expect_exact<TypeParam>(name, problem, true, minimum, maximum));
+      ASSERT_NO_FATAL_FAILURE(expect_exact<TypeParam>(name, problem, false, entry, entry));
+    }
+}
+
+TYPED_TEST(Int8GemmEngines, ProductsOfTheVectors) {
+  int cases = 0;
+  for (const GemmVector& v : f64_vectors()) {
+    if (!v.has_residues) continue;
+    SCOPED_TRACE(v.name);
+    ++cases;
+    const auto entry_a = [&v](int p, std::int64_t i, std::int64_t l) {
+      return static_cast<std::int8_t>(at(at(v.residue_a, p), i, l));
+    };
+    const auto entry_b = [&v](int p, std::int64_t j, std::int64_t l) {
+      return static_cast<std::int8_t>(at(at(v.residue_b, p), j, l));
+    };
+    for (const std::string& name : this->names)
+      ASSERT_NO_FATAL_FAILURE(
+          expect_exact<TypeParam>(name, {v.m, v.n, v.k, v.num_moduli}, false, entry_a, entry_b));
+  }
+  EXPECT_GT(cases, 150);
+}
+
+// ---- the choice of oneDNN
+// ------------------------------------------------------------------------------------------
+
+/// What the default engine does with entries that make 16-bit intermediates overflow; also run by the test
+/// below in a process of its own.
+TEST(Int8GemmChoice, DefaultEngineIsExact) {
+  using ExecutionSpace = Kokkos::DefaultHostExecutionSpace;
+  const std::string name = Impl::make_int8_gemm<ExecutionSpace>()->name();
+  std::string list;
+  for (const std::string& usable : Impl::int8_gemm_names<ExecutionSpace>()) list += " " + usable;
+  std::printf("engines here:%s;\n", list.c_str());
+  Random random(51);
+  const auto entry = [&random](int, std::int64_t, std::int64_t) {
+    return static_cast<std::int8_t>(random.below(4) == 0 ? -128 : random.below(2) == 0 ? 127 : -127);
+  };
+  expect_exact<ExecutionSpace>(name, {70, 60, 500}, false, entry, entry);
+}
+
+#if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
+
+// dnnl_cpu_isa_t
+constexpr unsigned isa_sse41 = 0x1, isa_avx2 = 0x7, isa_avx512 = 0x27, isa_vnni = 0x67, isa_bf16 = 0xE7,
+                   isa_amx = 0x3E7;
+
+TEST(Int8GemmChoice, OneDnnNeedsVnniOfTheCpuAndOfOneDnn) {
+  for (const unsigned isa : {isa_vnni, isa_bf16, isa_amx}) {
+    EXPECT_TRUE(Impl::onednn_is_exact(true, isa)) << isa;
+    EXPECT_FALSE(Impl::onednn_is_exact(false, isa)) << isa;
+  }
+  for (const unsigned isa : {0u, isa_sse41, isa_avx2, isa_avx512})
+    for (const bool cpu_has_vnni : {false, true})
+      EXPECT_FALSE(Impl::onednn_is_exact(cpu_has_vnni, isa)) << isa;
+}
+
+TEST(Int8GemmChoice, OneDnnIsUsableExactlyWhereItIsExact) {
+  const std::vector<std::string> names = Impl::int8_gemm_names<Kokkos::DefaultHostExecutionSpace>();
+  const bool usable = std::find(names.begin(), names.end(), "onednn") != names.end();
+  EXPECT_EQ(usable, Impl::onednn_is_exact());
+  if (!usable) {
+    EXPECT_THROW(Impl::make_int8_gemm<Kokkos::DefaultHostExecutionSpace>("onednn"), std::invalid_argument);
+  }
+}
+
+/// oneDNN restricted to AVX2 saturates: it must not be taken, and the engine that is taken must be exact.
+TEST(Int8GemmChoice, OneDnnWithoutVnniIsNotTaken) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command =
+      "ONEDNN_MAX_CPU_ISA=AVX2 '" + self + "' --gtest_filter=Int8GemmChoice.DefaultEngineIsExact 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string output;
+  char text[512];
+  while (std::fgets(text, sizeof(text), pipe) != nullptr) output += text;
+  const int status = pclose(pipe);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << output;
+  const std::size_t begin = output.find("engines here:"), end = output.find(';', begin);
+  ASSERT_NE(begin, std::string::npos) << output;
+  const std::string engines = output.substr(begin, end - begin);
+  EXPECT_EQ(engines.find("onednn"), std::string::npos) << engines;
+  EXPECT_NE(engines.find("portable"), std::string::npos) << engines;
+  EXPECT_NE(output.find("[  PASSED  ] 1 test."), std::string::npos) << output;
+}
+
+#endif
+
+}  // namespace
+}  // namespace KokkosOzaki::Testing
