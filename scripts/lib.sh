@@ -125,25 +125,36 @@ find_or_build_kokkos() {
   say "using Kokkos $kokkos_version ($kokkos_devices) from $kokkos_dir"
 }
 
-# Changes when build_kokkos changes, so that an older result is built again.
+# Changes when build_kokkos or build_cuda_kokkos changes, so that an older result is built again.
 kokkos_recipe=1
 
-# Kokkos (OpenMP and Serial) and Kokkos Kernels, installed into $1, from the source package trilinos. All work is
-# done in a folder of its own, which is moved to its place when it is complete.
-build_kokkos() {
-  local work=$deps/work stage=$deps/work/installed
-  say "building Kokkos with OpenMP and Kokkos Kernels from the distribution's source package trilinos (once)"
+# Unpacks Kokkos and Kokkos Kernels from the distribution's source package trilinos into $1/src.
+unpack_kokkos() {
   command -v apt-get >/dev/null ||
     die "no usable Kokkos was found and this machine has no apt-get to fetch one; set Kokkos_ROOT."
   install_packages ninja-build ca-certificates
-  rm -rf "$work"
-  mkdir -p "$work"
-  download_source trilinos "$work/download"
-
+  rm -rf "$1"
+  mkdir -p "$1/src"
+  download_source trilinos "$1/download"
   say "unpacking Kokkos and Kokkos Kernels"
-  mkdir "$work/src"
-  tar -xf "$work"/download/trilinos_*.orig.tar.* -C "$work/src" --strip-components=1 \
+  tar -xf "$1"/download/trilinos_*.orig.tar.* -C "$1/src" --strip-components=1 \
     --wildcards '*/packages/kokkos' '*/packages/kokkos-kernels'
+}
+
+# Moves the installation in $1 to its place $2, as the last thing that can fail.
+finish_kokkos() {
+  grep -rlF "$1" "$1/lib/cmake" | xargs -r sed -i "s|$1|$2|g"
+  echo "$kokkos_recipe" >"$1/recipe"
+  rm -rf "$2"
+  mv "$1" "$2"
+}
+
+# Kokkos (OpenMP and Serial) and Kokkos Kernels, installed into $1. All work is done in a folder of its own, which is
+# moved to its place when it is complete.
+build_kokkos() {
+  local work=$deps/work stage=$deps/work/installed
+  say "building Kokkos with OpenMP and Kokkos Kernels from the distribution's source package trilinos (once)"
+  unpack_kokkos "$work"
 
   local common=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_STANDARD=17 "-DCMAKE_INSTALL_PREFIX=$stage"
     -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
@@ -161,12 +172,29 @@ build_kokkos() {
     -DKokkosKernels_ENABLE_TESTS=OFF -DKokkosKernels_ENABLE_EXAMPLES=OFF
   cmake --build "$work/kokkos-kernels" --parallel "$jobs"
   logged "$work/kokkos-kernels.log" cmake --install "$work/kokkos-kernels"
-
-  grep -rlF "$stage" "$stage/lib/cmake" | xargs -r sed -i "s|$stage|$1|g"
-  echo "$kokkos_recipe" >"$stage/recipe"
-  rm -rf "$1"
-  mv "$stage" "$1"
+  finish_kokkos "$stage" "$1"
   rm -rf "$work"
+}
+
+# Sets kokkos_dir: a Kokkos with CUDA, built from the distribution's source with a few edits for CUDA 13. It compiles
+# and links everywhere; to run it takes a GPU.
+find_or_build_cuda_kokkos() {
+  local built=$deps/kokkos-cuda work=$deps/work-cuda
+  if [[ $(cat "$built/recipe" 2>/dev/null) != "$kokkos_recipe" ]]; then
+    say "building Kokkos with CUDA from the distribution's source package trilinos (once)"
+    unpack_kokkos "$work"
+    python3 "$root/scripts/kokkos_for_cuda13.py" "$work/src/packages/kokkos"
+    logged "$work/kokkos.log" env -u CMAKE_CXX_COMPILER_LAUNCHER cmake -G Ninja -S "$work/src/packages/kokkos" \
+      -B "$work/kokkos" "-DCMAKE_CXX_COMPILER=$work/src/packages/kokkos/bin/nvcc_wrapper" -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_CXX_STANDARD=17 -DCMAKE_CXX_EXTENSIONS=OFF "-DCMAKE_INSTALL_PREFIX=$work/installed" \
+      -DCMAKE_INSTALL_LIBDIR=lib -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_CUDA_LAMBDA=ON -DKokkos_ARCH_AMPERE80=ON \
+      -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_SERIAL=ON
+    logged "$work/kokkos.log" cmake --build "$work/kokkos" --parallel "$jobs"
+    logged "$work/kokkos.log" cmake --install "$work/kokkos"
+    finish_kokkos "$work/installed" "$built"
+    rm -rf "$work"
+  fi
+  probe_kokkos "-DKokkos_ROOT=$built" || die "the Kokkos built in $built cannot be found by CMake."
 }
 
 # Runs a command with its output in a file, and shows the end of the file if the command fails.
