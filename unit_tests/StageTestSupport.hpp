@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "SharedMemory.hpp"
 #include "TestMain.hpp"
 #include "Vectors.hpp"
 #include "impl/KokkosOzaki_KokkosCompat.hpp"
@@ -28,9 +29,13 @@ namespace KokkosOzaki::Testing {
 // ---- the forms of a stage
 // ----------------------------------------------------------------------------------------
 
+// row_padding: planes have this many rows or a multiple of it in every column, and a form may read and
+// overwrite all of them.
+
 /// The form for any execution space.
 struct GenericForm {
   static constexpr const char* name = "generic";
+  static constexpr std::int64_t row_padding = 1;
   static bool is_usable() { return true; }
   static const Impl::StageKernels* kernels() { return nullptr; }
 };
@@ -38,6 +43,7 @@ struct GenericForm {
 /// Leaf functions in plain C++.
 struct PortableForm {
   static constexpr const char* name = "portable";
+  static constexpr std::int64_t row_padding = 1;
   static bool is_usable() { return true; }
   static const Impl::StageKernels* kernels() { return Impl::portable_stage_kernels(); }
 };
@@ -45,8 +51,17 @@ struct PortableForm {
 /// Leaf functions for AVX-512.
 struct Avx512Form {
   static constexpr const char* name = "avx512";
+  static constexpr std::int64_t row_padding = 1;
   static bool is_usable() { return kernels() != nullptr; }
   static const Impl::StageKernels* kernels() { return Impl::avx512_stage_kernels(); }
+};
+
+/// The kernels for CUDA, which any pointer but null selects.
+struct CudaForm {
+  static constexpr const char* name = "cuda";
+  static constexpr std::int64_t row_padding = Impl::vector_padding;
+  static bool is_usable() { return true; }
+  static const Impl::StageKernels* kernels() { return Impl::portable_stage_kernels(); }
 };
 
 template <class ExecutionSpace_, class Form_>
@@ -60,16 +75,18 @@ struct TypesAfterFirst {
   using type = ::testing::Types<Rest...>;
 };
 
-#define KOKKOSOZAKI_VARIANTS(SPACE) \
+#define KOKKOSOZAKI_HOST_VARIANTS(SPACE) \
   , StageVariant<SPACE, GenericForm>, StageVariant<SPACE, PortableForm>, StageVariant<SPACE, Avx512Form>
-/// Every host space with every form.
-using StageVariants =
-    typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(KOKKOSOZAKI_VARIANTS)>::type;
-#undef KOKKOSOZAKI_VARIANTS
+#define KOKKOSOZAKI_CUDA_VARIANTS(SPACE) , StageVariant<SPACE, GenericForm>, StageVariant<SPACE, CudaForm>
+/// Every space with every form that it has.
+using StageVariants = typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(
+    KOKKOSOZAKI_HOST_VARIANTS) KOKKOSOZAKI_IF_CUDA(KOKKOSOZAKI_CUDA_VARIANTS)>::type;
+#undef KOKKOSOZAKI_HOST_VARIANTS
+#undef KOKKOSOZAKI_CUDA_VARIANTS
 
 #define KOKKOSOZAKI_SPACE(SPACE) , SPACE
-/// Every host space, for what has one form only.
-using HostSpaces = typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(KOKKOSOZAKI_SPACE)>::type;
+/// Every space, for what has one form only.
+using EnabledSpaces = typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_SPACE)>::type;
 #undef KOKKOSOZAKI_SPACE
 
 /// Fixture for a stage in one form on one space; skips where the CPU or the build lacks the form.
@@ -79,6 +96,8 @@ class StageTest : public ::testing::Test {
   void SetUp() override {
     if (!Variant::Form::is_usable()) GTEST_SKIP() << "no " << Variant::Form::name << " leaf functions here";
   }
+
+  static constexpr std::int64_t row_padding = Variant::Form::row_padding;
 
   const Impl::StageKernels* kernels = Variant::Form::kernels();
   typename Variant::ExecutionSpace exec;
@@ -134,8 +153,8 @@ inline ::testing::AssertionResult equal_values(double expected, double got) {
 
 /// Memory on a 64-byte boundary, every element set to `fill`.
 template <class T>
-Kokkos::View<T*, Kokkos::HostSpace> buffer(std::int64_t size, T fill) {
-  Kokkos::View<T*, Kokkos::HostSpace> memory(
+Kokkos::View<T*, SharedSpace> buffer(std::int64_t size, T fill) {
+  Kokkos::View<T*, SharedSpace> memory(
       Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("buffer")), static_cast<std::size_t>(size));
   std::fill_n(memory.data(), size, fill);
   return memory;
@@ -218,8 +237,11 @@ inline std::vector<std::int32_t> stored_exponents(const std::vector<VectorStatis
   return result;
 }
 
+/// The constants of this many moduli; a copy on the heap, which kernels can read.
 inline const Impl::ModuliTable& table_of(int num_moduli) {
-  return Impl::moduli_tables()[num_moduli - Impl::min_moduli];
+  static const std::vector<Impl::ModuliTable> tables(
+      Impl::moduli_tables(), Impl::moduli_tables() + (Impl::max_moduli - Impl::min_moduli + 1));
+  return tables[static_cast<std::size_t>(num_moduli - Impl::min_moduli)];
 }
 
 }  // namespace KokkosOzaki::Testing

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "SharedMemory.hpp"
+
 #if defined(KOKKOS_ENABLE_CUDA)
 #include <cuda_runtime_api.h>
 #endif
@@ -71,6 +73,9 @@ int main(int argc, char* argv[]) {
   }
 
   Kokkos::initialize(argc, argv);
+#if defined(KOKKOS_ENABLE_CUDA)
+  share_heap_with_device();
+#endif
   int status = EXIT_SUCCESS;
   if (const MainOption* option = find_main_option(argc, argv)) {
     option->action();

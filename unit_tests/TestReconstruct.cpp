@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
 #include "Vectors.hpp"
+#include "stages/KokkosOzaki_Reduce.hpp"
 #include "stages/KokkosOzaki_Repair.hpp"
 
 namespace KokkosOzaki::Testing {
@@ -227,9 +230,28 @@ std::vector<Strides> strides_for(std::int64_t m, std::int64_t n) {
           {"nothing contiguous", 2, 2 * m + 1}};
 }
 
+/// Reduction and reconstruction in one pass over products whose residues are those of the block.
+struct FusedCudaForm : CudaForm {
+  static constexpr const char* name = "fused";
+};
+
+template <class Types, class... More>
+struct ExtendedTypes;
+template <class... Types, class... More>
+struct ExtendedTypes<::testing::Types<Types...>, More...> {
+  using type = ::testing::Types<Types..., More...>;
+};
+#define KOKKOSOZAKI_FUSED_VARIANT(SPACE) , StageVariant<SPACE, FusedCudaForm>
+using ReconstructVariants =
+    typename ExtendedTypes<StageVariants KOKKOSOZAKI_IF_CUDA(KOKKOSOZAKI_FUSED_VARIANT)>::type;
+#undef KOKKOSOZAKI_FUSED_VARIANT
+
 template <class Variant>
 class ReconstructStage : public StageTest<Variant> {
  protected:
+  static constexpr bool is_fused = std::is_same_v<typename Variant::Form, FusedCudaForm>;
+  static constexpr std::int64_t padding = Variant::Form::row_padding;
+
   /// One block of C.
   struct Block {
     int s;
@@ -252,17 +274,54 @@ class ReconstructStage : public StageTest<Variant> {
     return Y;
   }
 
+  /// Products that the reduction turns into Y: y (M_s / m_p) and any multiple of m_p, in four signed bytes.
+  std::vector<std::int32_t> products_of(const Block& b, const std::vector<std::int8_t>& Y, std::int64_t ld,
+                                        std::int64_t stride) {
+    constexpr std::int64_t largest = 0x7F7F7F7F;
+    std::vector<std::int32_t> P(static_cast<std::size_t>(stride * b.s), -1);
+    for (int p = 0; p < b.s; ++p) {
+      const std::int64_t m = Impl::moduli[p];
+      const std::int64_t cofactor =
+          mpz_class(mpz_class(reference_product(b.s) / Impl::moduli[p]) % Impl::moduli[p]).get_si();
+      for (std::int64_t j = 0; j < b.n; ++j)
+        for (std::int64_t i = 0; i < b.m; ++i) {
+          const std::int64_t smallest = at(Y, p * stride + j * ld + i) * cofactor % m;
+          const std::int64_t multiples = (largest - m) / m;
+          at(P, p * stride + j * ld + i) =
+              static_cast<std::int32_t>(smallest + m * m_random.between(-multiples, multiples));
+        }
+    }
+    return P;
+  }
+
   void run(const Block& b, const std::vector<std::int8_t>& Y, std::int64_t ld, std::int64_t stride,
            PlacedMatrix& C) {
-    Impl::reconstruct(this->exec, this->kernels,
-                      {Y.data(), stride, ld, b.row_exponent.data(), b.col_exponent.data(), b.row_alpha.data(),
-                       b.col_alpha.data()},
-                      &table_of(b.s), b.epilogue, C.ref);
-    this->exec.fence();
+    const Impl::ReconstructBlock block{Y.data(),
+                                       stride,
+                                       ld,
+                                       b.row_exponent.data(),
+                                       b.col_exponent.data(),
+                                       b.row_alpha.data(),
+                                       b.col_alpha.data(),
+                                       b.s};
+    if constexpr (is_fused) {
+      const std::vector<std::int32_t> P = products_of(b, Y, ld, stride);
+      std::vector<std::int8_t> reduced = Y;
+      Impl::reduce(this->exec, nullptr,
+                   {0, b.s, b.m, b.n, ld, P.data(), stride, reduced.data(), stride}, &table_of(b.s), false);
+      Impl::ReconstructBlock without_residues = block;
+      without_residues.Y = nullptr;
+      Impl::reduce_reconstruct(this->exec, P.data(), without_residues, &table_of(b.s), b.s, b.epilogue, C.ref);
+      this->exec.fence();
+      ASSERT_EQ(reduced, Y);
+    } else {
+      Impl::reconstruct(this->exec, this->kernels, block, &table_of(b.s), b.epilogue, C.ref);
+      this->exec.fence();
+    }
   }
 
   void expect(const Block& b) {
-    const std::int64_t ld = b.m + 7, stride = ld * b.n + 9;
+    const std::int64_t ld = Impl::round_up(b.m, padding) + 7 * padding, stride = ld * b.n + 9 * padding;
     const std::vector<std::int8_t> Y = planes(b, ld, stride);
     Rows<double> expected = b.c_in;
     for (std::int64_t i = 0; i < b.m; ++i)
@@ -285,8 +344,11 @@ class ReconstructStage : public StageTest<Variant> {
       ASSERT_EQ(C.touched_gaps(), 0) << strides.name;
     }
   }
+
+ private:
+  Random m_random{75};
 };
-TYPED_TEST_SUITE(ReconstructStage, StageVariants);
+TYPED_TEST_SUITE(ReconstructStage, ReconstructVariants);
 
 /// From the listed X and exponents to the listed bits of C, with the repair of flagged rows and columns.
 TYPED_TEST(ReconstructStage, EqualsTheVectors) {
@@ -311,19 +373,19 @@ TYPED_TEST(ReconstructStage, EqualsTheVectors) {
       for (std::int64_t i = 0; i < v.m; ++i)
         for (std::int64_t j = 0; j < v.n; ++j)
           ASSERT_EQ(at(Y, p * stride + j * ld + i), at(at(v.y, p), i, j));
-    Impl::Control control{0, 0};
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{0, 0});
     for (const auto& side : {v.stat_a, v.stat_b})
       for (const VectorStatistics& s : side)
-        if (s.kind == VectorStatistics::Kind::flagged) control.any_flagged = 1;
-    flagged += control.any_flagged;
+        if (s.kind == VectorStatistics::Kind::flagged) control->any_flagged = 1;
+    flagged += control->any_flagged;
     for (const Strides& strides : strides_for(v.m, v.n)) {
       PlacedMatrix C(v.m, v.n, strides.row, strides.col);
       for (std::int64_t i = 0; i < v.m; ++i)
         for (std::int64_t j = 0; j < v.n; ++j) C(i, j) = v.c_in.empty() ? quiet_nan : at(v.c_in, i, j);
       this->run(b, Y, ld, stride, C);
       const PlacedVectors rows(v.a, {"", v.k, 1}), cols(v.b, {"", 1, v.n});
-      Impl::repair(this->exec, rows.set(), cols.set(), b.row_exponent.data(), b.col_exponent.data(), &control,
-                   b.epilogue, C.ref);
+      Impl::repair(this->exec, rows.set(), cols.set(), b.row_exponent.data(), b.col_exponent.data(),
+                   control.get(), b.epilogue, C.ref);
       this->exec.fence();
       for (std::int64_t i = 0; i < v.m; ++i)
         for (std::int64_t j = 0; j < v.n; ++j)
@@ -432,7 +494,7 @@ TYPED_TEST(ReconstructStage, ExtremesOfTheRange) {
 
 template <class ExecutionSpace>
 class ScaleC : public ::testing::Test {};
-TYPED_TEST_SUITE(ScaleC, HostSpaces);
+TYPED_TEST_SUITE(ScaleC, EnabledSpaces);
 
 TYPED_TEST(ScaleC, EqualsTheVectorsAndLeavesGapsAlone) {
   int cases = 0;

@@ -140,8 +140,10 @@ TYPED_TEST(ReduceStage, EqualsPlainIntegersForGroupsOfModuliAndTouchesNothingEls
         const int s = static_cast<int>(random.between(Impl::min_moduli, Impl::max_moduli));
         const int first = static_cast<int>(random.below(s)),
                   count = static_cast<int>(random.between(1, s - first));
-        const std::int64_t ld = m + random.below(20), stride_p = ld * n + random.below(40),
-                           stride_y = ld * n + random.below(40);
+        constexpr std::int64_t padding = TestFixture::row_padding;
+        const std::int64_t ld = Impl::round_up(m, padding) + padding * random.below(20),
+                           stride_p = ld * n + padding * random.below(40),
+                           stride_y = ld * n + padding * random.below(40);
         SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n) + ", s = " + std::to_string(s) +
                      ", moduli from " + std::to_string(first) + ": " + std::to_string(count) +
                      (accumulate ? ", accumulate" : ""));
@@ -169,7 +171,8 @@ TYPED_TEST(ReduceStage, EqualsPlainIntegersForGroupsOfModuliAndTouchesNothingEls
                      accumulate);
         this->exec.fence();
         for (std::int64_t y = 0; y < size_of(Y); ++y)
-          if (at(Y, y) != at(expected, y))
+          if (const std::int64_t row = y % stride_y % ld;
+              at(Y, y) != at(expected, y) && !(m <= row && row < Impl::round_up(m, padding)))
             FAIL() << "plane " << y / stride_y << ", column " << y % stride_y / ld << ", row "
                    << y % stride_y % ld << ": expected " << static_cast<int>(at(expected, y)) << ", got "
                    << static_cast<int>(at(Y, y));

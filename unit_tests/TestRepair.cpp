@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
 
@@ -60,10 +62,10 @@ class Repair : public ::testing::Test {
     const auto is_flagged = [&](std::int64_t i, std::int64_t j) {
       return at(row_exponent, i) == flagged_vector || at(col_exponent, j) == flagged_vector;
     };
-    Impl::Control control{0, 0};
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{0, 0});
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j)
-        if (is_flagged(i, j)) control.any_flagged = 1;
+        if (is_flagged(i, j)) control->any_flagged = 1;
 
     Matrix before(static_cast<std::size_t>(m), std::vector<double>(static_cast<std::size_t>(n)));
     for (auto& row : before)
@@ -98,8 +100,8 @@ class Repair : public ::testing::Test {
             memory[index(i, j)] = at(before, i, j);
             inside[index(i, j)] = true;
           }
-        Impl::repair(exec, rows.set(), cols.set(), row_exponent.data(), col_exponent.data(), &control,
-                     epilogue, {memory.data(), m, n, strides.row, strides.col});
+        Impl::repair(exec, rows.set(), cols.set(), row_exponent.data(), col_exponent.data(),
+                     control.get(), epilogue, {memory.data(), m, n, strides.row, strides.col});
         exec.fence();
         for (std::int64_t i = 0; i < m; ++i)
           for (std::int64_t j = 0; j < n; ++j)
@@ -113,7 +115,7 @@ class Repair : public ::testing::Test {
       }
   }
 };
-TYPED_TEST_SUITE(Repair, HostSpaces);
+TYPED_TEST_SUITE(Repair, EnabledSpaces);
 
 const std::vector<Epilogue>& all_epilogues() {
   static const std::vector<Epilogue> epilogues = [] {
@@ -197,14 +199,14 @@ TYPED_TEST(Repair, EqualsAPlainDotProductWithoutOverflow) {
       y.push_back(random.below(6) == 0 ? special() : moderate());
     }
     x[0] = random.below(2) == 0 ? infinity : -infinity;
-    double c = quiet_nan;
-    const std::int32_t flagged = flagged_vector, regular = 0;
-    const Impl::Control control{0, 1};
+    std::vector<double> c = {quiet_nan};
+    const std::vector<std::int32_t> flagged = {flagged_vector}, regular = {0};
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{0, 1});
     Impl::repair(this->exec, Impl::VectorSet<double>{x.data(), 1, k, k, 1},
-                 Impl::VectorSet<double>{y.data(), 1, k, k, 1}, &flagged, &regular, &control, Epilogue{1, 0},
-                 Impl::MatrixRef<double>{&c, 1, 1, 1, 1});
+                 Impl::VectorSet<double>{y.data(), 1, k, k, 1}, flagged.data(), regular.data(), control.get(),
+                 Epilogue{1, 0}, Impl::MatrixRef<double>{c.data(), 1, 1, 1, 1});
     this->exec.fence();
-    ASSERT_TRUE(equal_values(dot_product(x, y), c));
+    ASSERT_TRUE(equal_values(dot_product(x, y), c[0]));
   }
 }
 

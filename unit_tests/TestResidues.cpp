@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
 #include "Vectors.hpp"
@@ -312,6 +314,58 @@ TYPED_TEST(ResiduesStage, EqualsPlainIntegersForSizesAroundTilesAndBlocks) {
         ASSERT_NO_FATAL_FAILURE(this->expect(PlacedVectors(rows, placement), 0, length, exponent, alpha,
                                              num_moduli, toward_zero, expected, placement.name));
     }
+}
+
+TYPED_TEST(ResiduesStage, TwoOperandsInOneCallEqualTwoCalls) {
+  Random random(46);
+  constexpr std::int8_t poison = 0x55;
+  const auto rows_of_length = [&](std::int64_t count, std::int64_t length) {
+    Rows<double> rows;
+    for (std::int64_t v = 0; v < count; ++v) {
+      rows.emplace_back();
+      for (std::int64_t l = 0; l < length; ++l)
+        rows.back().push_back(random.below(6) == 0 ? 0.0 : random.real(-60, 0));
+    }
+    return rows;
+  };
+  for (const std::int64_t length : {1, 64, 65, 129, 300})
+    for (const auto& [first_count, second_count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {1, 40}, {33, 2}, {31, 65}, {64, 16}})
+      for (const int s : {2, 14, 16, 17, 20}) {
+        SCOPED_TRACE(std::to_string(first_count) + " and " + std::to_string(second_count) + " vectors of " +
+                     std::to_string(length) + ", s = " + std::to_string(s));
+        const std::int64_t ld = Impl::round_up(length, Impl::k_padding);
+        const bool toward_zero = random.below(2) == 0;
+        std::vector<std::int64_t> counts = {first_count, second_count};
+        std::vector<std::unique_ptr<PlacedVectors>> placed;
+        std::vector<std::vector<std::int32_t>> exponent(2), alpha(2);
+        std::vector<Impl::ResidueOperand> single, pair;
+        std::vector<Kokkos::View<std::int8_t*, SharedSpace>> expected, got;
+        for (std::size_t side = 0; side < 2; ++side) {
+          const std::int64_t count = counts[side], padded = Impl::round_up(count, Impl::vector_padding),
+                             plane_stride = ld * padded + 64;
+          const std::vector<Placement> places = placements(count, length);
+          placed.push_back(std::make_unique<PlacedVectors>(rows_of_length(count, length),
+                                                           at(places, random.below(size_of(places)))));
+          for (std::int64_t v = 0; v < count; ++v) {
+            exponent[side].push_back(random.below(10) == 0 ? flagged_vector : 0);
+            alpha[side].push_back(static_cast<std::int32_t>(random.between(0, s <= 16 ? s : 70)));
+          }
+          for (auto* memory : {&expected, &got}) memory->push_back(buffer<std::int8_t>(plane_stride * s, poison));
+          for (auto* operands : {&single, &pair})
+            operands->push_back({placed[side]->set(),
+                                 exponent[side].data(),
+                                 alpha[side].data(),
+                                 {(operands == &single ? expected : got)[side].data(), plane_stride, ld, padded}});
+        }
+        for (const Impl::ResidueOperand& operand : single)
+          Impl::residues(this->exec, this->kernels, operand, Impl::ResidueOperand{}, &table_of(s), s, toward_zero);
+        Impl::residues(this->exec, this->kernels, pair[0], pair[1], &table_of(s), s, toward_zero);
+        this->exec.fence();
+        for (std::size_t side = 0; side < 2; ++side)
+          for (std::size_t i = 0; i < expected[side].extent(0); ++i)
+            ASSERT_EQ(expected[side](i), got[side](i)) << "operand " << side << ", byte " << i;
+      }
 }
 
 TYPED_TEST(ResiduesStage, LargestIntegersForEveryNumberOfModuli) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
 #include "Vectors.hpp"
@@ -87,6 +89,12 @@ TEST(Quantized, IsTheSpecifiedUpperBoundInSevenBits) {
 // ---- the fast bound
 // --------------------------------------------------------------------------------------------------
 
+/// A leading dimension of the bound product; on CUDA its columns are read in whole words.
+template <class ExecutionSpace>
+std::int64_t bound_product_ld(std::int64_t m) {
+  return Impl::is_cuda_space_v<ExecutionSpace> ? Impl::round_up(m, Impl::vector_padding) : m + 5;
+}
+
 template <class ExecutionSpace>
 class ScaleKernels : public ::testing::Test {
  protected:
@@ -110,7 +118,7 @@ class ScaleKernels : public ::testing::Test {
     exec.fence();
   }
 };
-TYPED_TEST_SUITE(ScaleKernels, HostSpaces);
+TYPED_TEST_SUITE(ScaleKernels, EnabledSpaces);
 
 TYPED_TEST(ScaleKernels, FastExponentsEqualTheVectors) {
   for (const GemmVector& v : f64_vectors()) {
@@ -158,19 +166,19 @@ TYPED_TEST(ScaleKernels, CandidatesAndDecisionEqualTheVectors) {
     ++cases;
     const Budget budget = Impl::accurate_budget(v.num_moduli, v.k);
     const int cap = Impl::scale_cap(v.num_moduli);
-    Impl::Control control{7, 7};
-    Impl::reset_control(this->exec, &control);
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{7, 7});
+    Impl::reset_control(this->exec, control.get());
     std::vector<std::int32_t> candidate_a, candidate_b, alpha_a = v.fast_a, alpha_b = v.fast_b;
     this->add_candidates(budget, cap, v.n, stored_exponents(v.stat_a), v.maxima_a, v.fast_a, candidate_a,
-                         control);
+                         *control);
     this->add_candidates(budget, cap, v.m, stored_exponents(v.stat_b), v.maxima_b, v.fast_b, candidate_b,
-                         control);
+                         *control);
     EXPECT_EQ(candidate_a, v.candidate_a);
     EXPECT_EQ(candidate_b, v.candidate_b);
-    EXPECT_EQ(control.gain > 0, v.takes_candidates);
+    EXPECT_EQ(control->gain > 0, v.takes_candidates);
     candidates_taken += v.takes_candidates ? 1 : 0;
-    Impl::scale_choose(this->exec, v.m, candidate_a.data(), &control, alpha_a.data());
-    Impl::scale_choose(this->exec, v.n, candidate_b.data(), &control, alpha_b.data());
+    Impl::scale_choose(this->exec, v.m, candidate_a.data(), control.get(), alpha_a.data());
+    Impl::scale_choose(this->exec, v.n, candidate_b.data(), control.get(), alpha_b.data());
     this->exec.fence();
     EXPECT_EQ(alpha_a, v.alpha_a);
     EXPECT_EQ(alpha_b, v.alpha_b);
@@ -202,10 +210,10 @@ TYPED_TEST(ScaleKernels, CandidatesEqualPlainIntegersAndTheGainIsTheirWeightedSu
                          1 - exponent.back());
       gain += weight * (expected.back() - fast.back());
     }
-    Impl::Control control{1000, 0};
-    this->add_candidates(budget, cap, weight, exponent, maxima, fast, candidate, control);
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{1000, 0});
+    this->add_candidates(budget, cap, weight, exponent, maxima, fast, candidate, *control);
     EXPECT_EQ(candidate, expected) << s;
-    EXPECT_EQ(control.gain, 1000 + gain) << s;
+    EXPECT_EQ(control->gain, 1000 + gain) << s;
   }
 }
 
@@ -213,9 +221,9 @@ TYPED_TEST(ScaleKernels, CandidatesAreTakenOnlyForAPositiveGain) {
   const std::vector<std::int32_t> candidate = {5, 6, 7}, fast = {1, 20, 3};
   for (const std::int64_t gain : {-(std::int64_t{1} << 40), std::int64_t{-1}, std::int64_t{0},
                                   std::int64_t{1}, std::int64_t{1} << 40}) {
-    const Impl::Control control{gain, 0};
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{gain, 0});
     std::vector<std::int32_t> alpha = fast;
-    Impl::scale_choose(this->exec, 3, candidate.data(), &control, alpha.data());
+    Impl::scale_choose(this->exec, 3, candidate.data(), control.get(), alpha.data());
     this->exec.fence();
     EXPECT_EQ(alpha, gain > 0 ? candidate : fast) << gain;
   }
@@ -224,9 +232,9 @@ TYPED_TEST(ScaleKernels, CandidatesAreTakenOnlyForAPositiveGain) {
 TYPED_TEST(ScaleKernels, MaximaJoinBlocksOfTheBoundProduct) {
   Random random(34);
   for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {1, 1}, {1, 40}, {40, 1}, {17, 33}, {255, 3}, {256, 5}, {257, 9}, {700, 20}}) {
+           {1, 1}, {1, 40}, {40, 1}, {17, 33}, {255, 3}, {256, 5}, {257, 9}, {700, 20}, {1023, 65}, {2050, 130}}) {
     SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n));
-    const std::int64_t ld = m + 5;
+    const std::int64_t ld = bound_product_ld<TypeParam>(m);
     std::vector<std::int32_t> rows(static_cast<std::size_t>(m + 1), 77),
         cols(static_cast<std::size_t>(n + 1), 77);
     Impl::reset_maxima(this->exec, m, rows.data());
@@ -295,12 +303,13 @@ TYPED_TEST(QuantizeStage, GivesTheMaximaOfTheVectors) {
     std::vector<std::int8_t> qA, qB;
     ASSERT_NO_FATAL_FAILURE(this->expect(v.a, stored_exponents(v.stat_a), qA));
     ASSERT_NO_FATAL_FAILURE(this->expect(v.b, stored_exponents(v.stat_b), qB));
-    std::vector<std::int32_t> G(static_cast<std::size_t>(v.m * v.n), 0);
+    const std::int64_t ldg = bound_product_ld<typename TypeParam::ExecutionSpace>(v.m);
+    std::vector<std::int32_t> G(static_cast<std::size_t>(ldg * v.n), 0);
     for (std::int64_t j = 0; j < v.n; ++j)
       for (std::int64_t i = 0; i < v.m; ++i)
-        for (std::int64_t l = 0; l < ld; ++l) at(G, j * v.m + i) += at(qA, i * ld + l) * at(qB, j * ld + l);
+        for (std::int64_t l = 0; l < ld; ++l) at(G, j * ldg + i) += at(qA, i * ld + l) * at(qB, j * ld + l);
     std::vector<std::int32_t> rows(static_cast<std::size_t>(v.m), 0), cols(static_cast<std::size_t>(v.n), 0);
-    Impl::bound_maxima(this->exec, G.data(), v.m, v.n, v.m, rows.data(), cols.data());
+    Impl::bound_maxima(this->exec, G.data(), v.m, v.n, ldg, rows.data(), cols.data());
     this->exec.fence();
     EXPECT_EQ(rows, v.maxima_a);
     EXPECT_EQ(cols, v.maxima_b);

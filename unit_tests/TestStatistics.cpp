@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
 #include "Vectors.hpp"
@@ -70,16 +72,36 @@ class StatisticsStage : public StageTest<Variant> {
     std::vector<ChunkStatistics> records(static_cast<std::size_t>(count * chunks), {~std::uint64_t{0}, -77});
     std::vector<std::int32_t> exponent(static_cast<std::size_t>(count), -77);
     std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(count), 77);
-    Impl::Control control{77, 77};
-    Impl::reset_control(this->exec, &control);
+    const auto control = std::make_unique<Impl::Control>(Impl::Control{77, 77});
+    Impl::reset_control(this->exec, control.get());
     Impl::statistics(this->exec, this->kernels, placed.set(), records.data(), exponent.data(),
-                     square_sum.data(), &control);
+                     square_sum.data(), control.get());
     this->exec.fence();
-    EXPECT_EQ(control.gain, 0);
+    EXPECT_EQ(control->gain, 0);
     Result result;
     for (std::int64_t v = 0; v < count; ++v) result.vectors.push_back({at(square_sum, v), at(exponent, v)});
-    result.any_flagged = control.any_flagged != 0;
+    result.any_flagged = control->any_flagged != 0;
     return result;
+  }
+
+  void expect_pair(const PlacedVectors& first, const PlacedVectors& second) {
+    const Result of_first = run(first), of_second = run(second);
+    const std::int64_t m = first.set().count, count = m + second.set().count,
+                       chunks = Impl::chunks_of(first.set().length);
+    std::vector<ChunkStatistics> records(static_cast<std::size_t>(count * chunks), {~std::uint64_t{0}, -77});
+    std::vector<std::int32_t> exponent(static_cast<std::size_t>(count), -77);
+    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(count), 77);
+    const auto control = std::make_unique<Impl::Control>();
+    Impl::reset_control(this->exec, control.get());
+    Impl::statistics(this->exec, this->kernels, first.set(), second.set(), records.data(), exponent.data(),
+                     square_sum.data(), control.get());
+    this->exec.fence();
+    EXPECT_EQ(control->any_flagged != 0, of_first.any_flagged || of_second.any_flagged);
+    for (std::int64_t v = 0; v < count; ++v) {
+      const ChunkStatistics& expected = v < m ? at(of_first.vectors, v) : at(of_second.vectors, v - m);
+      ASSERT_EQ(at(exponent, v), expected.exponent) << "vector " << v;
+      ASSERT_EQ(at(square_sum, v), expected.square_sum) << "vector " << v;
+    }
   }
 
   void expect(const Rows<double>& rows, const std::vector<ChunkStatistics>& expected) {
@@ -191,6 +213,31 @@ TYPED_TEST(StatisticsStage, CountsOfVectorsAroundTheTile) {
         expected.push_back(reference_statistics(rows.back()));
       }
       ASSERT_NO_FATAL_FAILURE(this->expect(rows, expected));
+    }
+}
+
+TYPED_TEST(StatisticsStage, TwoSetsInOneCallEqualTwoCalls) {
+  Random random(25);
+  for (const std::int64_t length : {1, 127, 128, 129, 300})
+    for (const auto& [first_count, second_count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {1, 40}, {33, 2}, {31, 65}, {64, 32}}) {
+      SCOPED_TRACE(std::to_string(first_count) + " and " + std::to_string(second_count) + " vectors of " +
+                   std::to_string(length));
+      Rows<double> first, second;
+      for (std::int64_t v = 0; v < first_count; ++v) first.push_back(awkward_vector(random, length));
+      for (std::int64_t v = 0; v < second_count; ++v) second.push_back(awkward_vector(random, length));
+      // flagged in neither, either or both
+      const std::int64_t flagged = random.below(4);
+      if (flagged & 1) at(first[static_cast<std::size_t>(random.below(first_count))], 0) = infinity;
+      if (flagged & 2) at(second.back(), length - 1) = quiet_nan;
+      const std::vector<Placement> places_first = placements(first_count, length),
+                                   places_second = placements(second_count, length);
+      for (std::size_t p = 0; p < places_first.size(); ++p) {
+        const Placement& place_second = at(places_second, random.below(size_of(places_second)));
+        ASSERT_NO_FATAL_FAILURE(
+            this->expect_pair(PlacedVectors(first, places_first[p]), PlacedVectors(second, place_second)))
+            << places_first[p].name << ", " << place_second.name;
+      }
     }
 }
 

@@ -142,7 +142,9 @@ GemmVector GemmVector::transposed() const {
 }
 
 nlohmann::json read_vectors_file(const std::string& name) {
-  const std::string path = std::string(KOKKOSOZAKI_TEST_VECTORS_DIR) + "/" + name + ".json";
+  const char* folder = std::getenv("KOKKOSOZAKI_TEST_VECTORS_DIR");  // where the tests were built elsewhere
+  const std::string path =
+      std::string(folder != nullptr ? folder : KOKKOSOZAKI_TEST_VECTORS_DIR) + "/" + name + ".json";
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot open " + path);
   return json::parse(file);

@@ -76,9 +76,11 @@ struct BoundMaximaKernel {
     const std::int64_t j1 = j0 + columns < product.n ? j0 + columns : product.n;
     std::int32_t row[4] = {0, 0, 0, 0};
     for (std::int64_t j = j0; j < j1; ++j) {
-      // Rows m .. ld-1 are products of the zero vectors of the padding.
-      const int4 g = i0 < product.ld ? __ldcs(reinterpret_cast<const int4*>(product.G + j * product.ld + i0))
-                                     : make_int4(0, 0, 0, 0);
+      int4 g = i0 < product.m ? __ldcs(reinterpret_cast<const int4*>(product.G + j * product.ld + i0))
+                              : make_int4(0, 0, 0, 0);
+      // Rows m .. ld-1 may hold anything.
+      g.y = i0 + 1 < product.m ? g.y : 0, g.z = i0 + 2 < product.m ? g.z : 0,
+      g.w = i0 + 3 < product.m ? g.w : 0;
       row[0] = max(row[0], g.x), row[1] = max(row[1], g.y), row[2] = max(row[2], g.z),
       row[3] = max(row[3], g.w);
       const int column = __reduce_max_sync(0xFFFFFFFFu, max(max(g.x, g.y), max(g.z, g.w)));

@@ -12,8 +12,8 @@ namespace KokkosOzaki::Impl::CudaStages {
 
 /// Results beyond the normal range: subnormal, with one rounding, or 0 or Inf. Rare, and so out of the way of
 /// the others.
-__device__ __noinline__ double round_outside_normal(std::uint64_t lead, bool sticky, std::uint64_t sign,
-                                                    int top) {
+__device__ __noinline__ inline double round_outside_normal(std::uint64_t lead, bool sticky,
+                                                           std::uint64_t sign, int top) {
   if (top > 1023) return double_of(sign | infinity_bits);
   if (top < -1075) return double_of(sign);
   const int drop = 11 + (-1022 - top);
