@@ -4,7 +4,8 @@
 
 #include "KokkosOzaki_BoundProduct.hpp"
 #include "KokkosOzaki_Statistics.hpp"
-#include "cuda/KokkosOzaki_Quantize_Cuda.hpp"
+#include "cuda/KokkosOzaki_Atomics_Cuda.hpp"
+#include "cuda/KokkosOzaki_Scale_Cuda.hpp"
 
 namespace KokkosOzaki::Impl {
 
@@ -199,7 +200,7 @@ struct CandidateFunctor {
       candidate[v] = alpha;
       gain += alpha - fast[v];
     }
-    Kokkos::atomic_fetch_add(&control->gain, weight * gain);
+    add_atomically(&control->gain, weight * gain);
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef KOKKOSOZAKI_QUANTIZE_CUDA_HPP
-#define KOKKOSOZAKI_QUANTIZE_CUDA_HPP
+#ifndef KOKKOSOZAKI_SCALE_CUDA_HPP
+#define KOKKOSOZAKI_SCALE_CUDA_HPP
 
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "../KokkosOzaki_BoundProduct.hpp"
@@ -59,7 +59,8 @@ struct QuantizeKernel {
 /// One column of 128 rows per warp and step: row maxima stay in registers, column maxima are joined over the
 /// warp.
 struct BoundMaximaKernel {
-  static constexpr int columns = 64, threads = 256;
+  static constexpr int columns = 32, threads = 256;
+  static constexpr int in_flight = 4;  // columns whose loads are under way
   static constexpr int rows = threads * 4;
 
   BoundProduct product;
@@ -75,16 +76,24 @@ struct BoundMaximaKernel {
     const std::int64_t j0 = team.league_rank() / row_blocks * columns;
     const std::int64_t j1 = j0 + columns < product.n ? j0 + columns : product.n;
     std::int32_t row[4] = {0, 0, 0, 0};
-    for (std::int64_t j = j0; j < j1; ++j) {
-      int4 g = i0 < product.m ? __ldcs(reinterpret_cast<const int4*>(product.G + j * product.ld + i0))
-                              : make_int4(0, 0, 0, 0);
-      // Rows m .. ld-1 may hold anything.
-      g.y = i0 + 1 < product.m ? g.y : 0, g.z = i0 + 2 < product.m ? g.z : 0,
-      g.w = i0 + 3 < product.m ? g.w : 0;
-      row[0] = max(row[0], g.x), row[1] = max(row[1], g.y), row[2] = max(row[2], g.z),
-      row[3] = max(row[3], g.w);
-      const int column = __reduce_max_sync(0xFFFFFFFFu, max(max(g.x, g.y), max(g.z, g.w)));
-      if ((team.team_rank() & 31) == 0 && column > 0) atomicMax(col_maxima + j, column);
+    for (std::int64_t j = j0; j < j1; j += in_flight) {
+      int4 g[in_flight];
+#pragma unroll
+      for (int c = 0; c < in_flight; ++c)
+        g[c] = i0 < product.m && j + c < j1
+                   ? __ldcs(reinterpret_cast<const int4*>(product.G + (j + c) * product.ld + i0))
+                   : make_int4(0, 0, 0, 0);
+#pragma unroll
+      for (int c = 0; c < in_flight; ++c) {
+        // Rows m .. ld-1 may hold anything.
+        const std::int32_t value[4] = {g[c].x, i0 + 1 < product.m ? g[c].y : 0,
+                                       i0 + 2 < product.m ? g[c].z : 0, i0 + 3 < product.m ? g[c].w : 0};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) row[i] = max(row[i], value[i]);
+        const int column =
+            __reduce_max_sync(0xFFFFFFFFu, max(max(value[0], value[1]), max(value[2], value[3])));
+        if ((team.team_rank() & 31) == 0 && column > 0) atomicMax(col_maxima + j + c, column);
+      }
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i)
