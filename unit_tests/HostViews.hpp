@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "MatrixGenerators.hpp"
+#include "SharedMemory.hpp"
 
 namespace KokkosOzaki::Testing {
 
@@ -52,8 +53,22 @@ using SpacesWithThreads = Append<SpacesWithOpenMP, Kokkos::Threads>::type;
 using SpacesWithThreads = SpacesWithOpenMP;
 #endif
 
+#if defined(KOKKOS_ENABLE_CUDA)
+using SpacesWithCuda = Append<SpacesWithThreads, Kokkos::Cuda>::type;
+#else
+using SpacesWithCuda = SpacesWithThreads;
+#endif
+
 /// The host spaces of this Kokkos, for TYPED_TEST_SUITE.
 using HostSpaces = SpacesWithThreads::types;
+
+/// All spaces of this Kokkos that the library supports, likewise.
+using EnabledSpaces = SpacesWithCuda::types;
+
+/// Whether the memory of this execution space is that of the host.
+template <class Space>
+constexpr bool is_host_space =
+    Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible;
 
 inline std::uint64_t bits_of(double x) {
   std::uint64_t bits;
@@ -120,11 +135,16 @@ struct Placement {
 };
 
 /// \brief An unmanaged view on memory of its own, whose gaps are poison.
-template <class Layout>
+/// \tparam MemorySpace  where the memory is; if it is not that of the host, values() and gaps_are_intact()
+/// copy it
+template <class Layout, class MemorySpace = SharedSpace>
 class Operand {
+  static constexpr bool is_elsewhere =
+      !Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
+
  public:
-  using View = Kokkos::View<double**, Layout, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  using ConstView = Kokkos::View<const double**, Layout, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  using View = Kokkos::View<double**, Layout, MemorySpace, Kokkos::MemoryUnmanaged>;
+  using ConstView = Kokkos::View<const double**, Layout, MemorySpace, Kokkos::MemoryUnmanaged>;
 
   explicit Operand(const Matrix& values, Placement placement = {})
       : m_rows(values.rows()), m_cols(values.cols()) {
@@ -137,7 +157,8 @@ class Operand {
     m_col_stride = placement.row_major ? placement.step : ld;
     m_offset = placement.offset;
     m_memory.assign(static_cast<std::size_t>(m_offset + ld * major + placement.extra_ld), poison());
-    double* first = m_memory.data() + m_offset;
+    if constexpr (is_elsewhere) m_elsewhere = Kokkos::View<double*, MemorySpace>("operand", m_memory.size());
+    double* first = (is_elsewhere ? m_elsewhere.data() : m_memory.data()) + m_offset;
     const auto rows = static_cast<std::size_t>(m_rows), cols = static_cast<std::size_t>(m_cols);
     if constexpr (std::is_same_v<Layout, Kokkos::LayoutLeft>) {
       const View whole(first, static_cast<std::size_t>(ld), cols);
@@ -149,8 +170,7 @@ class Operand {
       m_view = View(first, Kokkos::LayoutStride(rows, static_cast<std::size_t>(m_row_stride), cols,
                                                 static_cast<std::size_t>(m_col_stride)));
     }
-    for (std::int64_t j = 0; j < m_cols; ++j)
-      for (std::int64_t i = 0; i < m_rows; ++i) m_memory[at(i, j)] = values(i, j);
+    assign(values);
   }
   Operand(const Operand&) = delete;
   Operand& operator=(const Operand&) = delete;
@@ -158,7 +178,15 @@ class Operand {
   const View& view() const { return m_view; }
   ConstView const_view() const { return m_view; }
 
+  /// Other entries, in the same places.
+  void assign(const Matrix& values) {
+    for (std::int64_t j = 0; j < m_cols; ++j)
+      for (std::int64_t i = 0; i < m_rows; ++i) m_memory[at(i, j)] = values(i, j);
+    if constexpr (is_elsewhere) Kokkos::deep_copy(m_elsewhere, host_view());
+  }
+
   Matrix values() const {
+    fetch();
     Matrix x(m_rows, m_cols);
     for (std::int64_t j = 0; j < m_cols; ++j)
       for (std::int64_t i = 0; i < m_rows; ++i) x(i, j) = m_memory[at(i, j)];
@@ -167,6 +195,7 @@ class Operand {
 
   /// Whether all memory that belongs to no entry still holds the poison.
   ::testing::AssertionResult gaps_are_intact() const {
+    fetch();
     std::vector<bool> is_entry(m_memory.size(), false);
     for (std::int64_t j = 0; j < m_cols; ++j)
       for (std::int64_t i = 0; i < m_rows; ++i) is_entry[at(i, j)] = true;
@@ -178,12 +207,20 @@ class Operand {
   }
 
  private:
+  auto host_view() const {
+    return Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(m_memory.data(),
+                                                                             m_memory.size());
+  }
+  void fetch() const {
+    if constexpr (is_elsewhere) Kokkos::deep_copy(host_view(), m_elsewhere);
+  }
   std::size_t at(std::int64_t i, std::int64_t j) const {
     return static_cast<std::size_t>(m_offset + i * m_row_stride + j * m_col_stride);
   }
 
   std::int64_t m_rows, m_cols, m_offset, m_row_stride, m_col_stride;
-  std::vector<double> m_memory;
+  mutable std::vector<double> m_memory;
+  Kokkos::View<double*, MemorySpace> m_elsewhere;
   View m_view;
 };
 
@@ -231,8 +268,8 @@ inline const char* name_of(Bound bound) {
 template <class Space>
 std::vector<const char*> usable_backends() {
   std::vector<const char*> usable;
-  for (const char* name :
-       {"onednn", "host-amx", "host-avx512vnni", "host-avxvnni", "host-avx2", "host-portable", "portable"}) {
+  for (const char* name : {"cublas", "onednn", "host-amx", "host-avx512vnni", "host-avxvnni", "host-avx2",
+                           "host-portable", "portable"}) {
     GemmOptions options;
     options.backend = name;
     if (GemmPlan<Space, double>::can_run(1, 1, 1, options)) usable.push_back(name);

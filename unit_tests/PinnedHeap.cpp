@@ -39,8 +39,7 @@ constexpr std::size_t round_up(std::size_t n, std::size_t multiple) {
 class PinnedHeap {
  public:
   void open() {
-    void* range =
-        mmap(nullptr, range_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* range = mmap(nullptr, range_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) give_up("no range of addresses for page-locked memory", range_bytes);
     m_first = m_next = m_end = static_cast<char*>(range);
     m_is_open = true;
@@ -68,7 +67,8 @@ class PinnedHeap {
     if (!owns(pointer)) return std::free(pointer);
     char* const object = static_cast<char*>(pointer);
     auto* const header = reinterpret_cast<Header*>(object - sizeof(Header));
-    if (header->state != intact) give_up("memory in front of an object was overwritten, or released twice", 0);
+    if (header->state != intact)
+      give_up("memory in front of an object was overwritten, or released twice", 0);
     const std::size_t guards = guard_bytes(object, header->bytes, header->block, header->order);
     for (std::size_t i = 0; i < guards; ++i)
       if (static_cast<unsigned char>(object[header->bytes + i]) != guard_byte)
@@ -139,7 +139,8 @@ class PinnedHeap {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaThreadExchangeStreamCaptureMode(&mode);
     const bool is_usable = mprotect(m_end, bytes, PROT_READ | PROT_WRITE) == 0;
-    const cudaError_t status = cudaHostRegister(m_end, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+    const cudaError_t status =
+        cudaHostRegister(m_end, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
     cudaThreadExchangeStreamCaptureMode(&mode);
     is_growing = false;
     // After the end of CUDA there are no kernels any more.

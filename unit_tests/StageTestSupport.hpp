@@ -79,8 +79,8 @@ struct TypesAfterFirst {
   , StageVariant<SPACE, GenericForm>, StageVariant<SPACE, PortableForm>, StageVariant<SPACE, Avx512Form>
 #define KOKKOSOZAKI_CUDA_VARIANTS(SPACE) , StageVariant<SPACE, GenericForm>, StageVariant<SPACE, CudaForm>
 /// Every space with every form that it has.
-using StageVariants = typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(
-    KOKKOSOZAKI_HOST_VARIANTS) KOKKOSOZAKI_IF_CUDA(KOKKOSOZAKI_CUDA_VARIANTS)>::type;
+using StageVariants = typename TypesAfterFirst<void KOKKOSOZAKI_FOR_EACH_HOST_SPACE(KOKKOSOZAKI_HOST_VARIANTS)
+                                                   KOKKOSOZAKI_IF_CUDA(KOKKOSOZAKI_CUDA_VARIANTS)>::type;
 #undef KOKKOSOZAKI_HOST_VARIANTS
 #undef KOKKOSOZAKI_CUDA_VARIANTS
 
@@ -154,8 +154,8 @@ inline ::testing::AssertionResult equal_values(double expected, double got) {
 /// Memory on a 64-byte boundary, every element set to `fill`.
 template <class T>
 Kokkos::View<T*, SharedSpace> buffer(std::int64_t size, T fill) {
-  Kokkos::View<T*, SharedSpace> memory(
-      Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("buffer")), static_cast<std::size_t>(size));
+  Kokkos::View<T*, SharedSpace> memory(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("buffer")),
+                                       static_cast<std::size_t>(size));
   std::fill_n(memory.data(), size, fill);
   return memory;
 }

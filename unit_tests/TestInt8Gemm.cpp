@@ -53,7 +53,7 @@ PlaneGeometry geometry_of(const Problem& p) {
   return g;
 }
 
-using Int8Buffer = Kokkos::View<std::int8_t*, Kokkos::HostSpace>;
+using Int8Buffer = Kokkos::View<std::int8_t*, SharedSpace>;
 
 /// Planes as PlaneGeometry promises them: entry(plane, vector, position), zeros up to the next multiples of
 /// 64 positions and 16 vectors, and other numbers, which no engine may use, behind those.
@@ -70,10 +70,12 @@ Int8Buffer make_planes(std::int64_t vectors, std::int64_t k, std::int64_t ld, st
   return memory;
 }
 
-/// Runs the engine and compares every entry with a loop over 64-bit integers, and what must not be touched.
+/// \brief Runs the engine and compares every entry with a loop over 64-bit integers, and what must not be
+/// touched. Operands and workspace lie where the library has them: in the memory of the space.
 template <class ExecutionSpace, class EntryA, class EntryB>
 void expect_exact(const std::string& name, const Problem& problem, bool accumulate, const EntryA& entry_a,
                   const EntryB& entry_b) {
+  using Memory = typename ExecutionSpace::memory_space;
   SCOPED_TRACE(name + " on " + ExecutionSpace::name() + ": " + to_string(problem) +
                (accumulate ? " accumulate" : ""));
   const PlaneGeometry g = geometry_of(problem);
@@ -89,13 +91,26 @@ void expect_exact(const std::string& name, const Problem& problem, bool accumula
   const std::unique_ptr<Impl::Int8Gemm<ExecutionSpace>> engine =
       Impl::make_int8_gemm<ExecutionSpace>(name.c_str());
   ASSERT_STREQ(engine->name(), name.c_str());
-  ASSERT_LE(problem.k, engine->max_k());
-  const auto workspace_bytes = static_cast<std::int64_t>(engine->workspace_bytes(g));
-  const auto workspace = buffer<char>(workspace_bytes + 64, 0x6D);
-  Impl::multiply(exec, *engine, g, a.data(), b.data(), P.data(), accumulate, workspace.data());
+  ASSERT_LT(problem.k << 14, std::int64_t{1} << 31) << "the sums of the test must fit INT32";
+  const std::size_t workspace_bytes = engine->workspace_bytes(g), guard_bytes = 64;
+  const Kokkos::View<char*, Memory> workspace(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("workspace")),
+      workspace_bytes + guard_bytes);
+  const auto guard =
+      Kokkos::subview(workspace, std::make_pair(workspace_bytes, workspace_bytes + guard_bytes));
+  const Kokkos::View<char*, Kokkos::HostSpace> guard_on_host("guard", guard_bytes);
+  Kokkos::deep_copy(guard_on_host, static_cast<char>(0x6D));
+  Kokkos::deep_copy(guard, guard_on_host);
+  Kokkos::deep_copy(guard_on_host, static_cast<char>(0));
+  const auto device_a = Kokkos::create_mirror_view_and_copy(Memory(), a),
+             device_b = Kokkos::create_mirror_view_and_copy(Memory(), b);
+  const auto device_P = Kokkos::create_mirror_view_and_copy(Memory(), P);
+  Impl::multiply(exec, *engine, g, device_a.data(), device_b.data(), device_P.data(), accumulate,
+                 workspace.data());
   exec.fence();
-  for (std::int64_t i = 0; i < 64; ++i)
-    ASSERT_EQ(workspace(static_cast<std::size_t>(workspace_bytes + i)), 0x6D) << "behind the workspace";
+  Kokkos::deep_copy(P, device_P);
+  Kokkos::deep_copy(guard_on_host, guard);
+  for (std::size_t i = 0; i < guard_bytes; ++i) ASSERT_EQ(guard_on_host(i), 0x6D) << "behind the workspace";
 
   for (std::int64_t p = 0; p < g.count; ++p)
     for (std::int64_t j = 0; j < g.n; ++j)
@@ -126,12 +141,14 @@ class Int8GemmEngines : public ::testing::Test {
 
   void expect_random(const Problem& problem) {
     const auto entry = [this](int, std::int64_t, std::int64_t) { return random.int8(); };
-    for (const std::string& name : names)
+    for (const std::string& name : names) {
+      ASSERT_LE(problem.k, Impl::make_int8_gemm<ExecutionSpace>(name.c_str())->max_k());
       for (const bool accumulate : {false, true})
         ASSERT_NO_FATAL_FAILURE(expect_exact<ExecutionSpace>(name, problem, accumulate, entry, entry));
+    }
   }
 };
-TYPED_TEST_SUITE(Int8GemmEngines, HostSpaces);
+TYPED_TEST_SUITE(Int8GemmEngines, EnabledSpaces);
 
 TYPED_TEST(Int8GemmEngines, NamesAreDistinctAndEachMakesItsEngine) {
   const std::set<std::string> distinct(this->names.begin(), this->names.end());
@@ -214,7 +231,8 @@ TYPED_TEST(Int8GemmEngines, LongestSumsStayExact) {
   const auto minimum = [](int, std::int64_t, std::int64_t) { return std::int8_t{-128}; };
   const auto maximum = [](int, std::int64_t, std::int64_t) { return std::int8_t{127}; };
   const auto entry = [this](int, std::int64_t, std::int64_t) { return this->random.int8(); };
-  for (const std::string& name : this->names)
+  for (const std::string& name : this->names) {
+    EXPECT_EQ(Impl::make_int8_gemm<TypeParam>(name.c_str())->max_k(), k);
     for (const Problem& problem :
          {Problem{1, 1, k}, Problem{3, 2, k}, Problem{17, 2, k - 1}, Problem{2, 17, k - 63}}) {
       ASSERT_NO_FATAL_FAILURE(
@@ -223,6 +241,7 @@ TYPED_TEST(Int8GemmEngines, LongestSumsStayExact) {
       ASSERT_NO_FATAL_FAILURE(expect_exact<TypeParam>(name, problem, true, minimum, maximum));
       ASSERT_NO_FATAL_FAILURE(expect_exact<TypeParam>(name, problem, false, entry, entry));
     }
+  }
 }
 
 TYPED_TEST(Int8GemmEngines, ProductsOfTheVectors) {
@@ -243,6 +262,41 @@ TYPED_TEST(Int8GemmEngines, ProductsOfTheVectors) {
   }
   EXPECT_GT(cases, 150);
 }
+
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+
+// ---- cuBLAS
+// ------------------------------------------------------------------------------------------------------------
+
+/// Up to the last k whose sums fit INT32, beyond what the plan asks for; cuBLAS gets it as a multiple of 64.
+TEST(Int8GemmCublas, SumsAreExactUpToTheLimitOfInt32) {
+  const auto minimum = [](int, std::int64_t, std::int64_t) { return std::int8_t{-128}; };
+  const auto maximum = [](int, std::int64_t, std::int64_t) { return std::int8_t{127}; };
+  Random random(52);
+  const auto entry = [&random](int, std::int64_t, std::int64_t) { return random.int8(); };
+  for (const std::int64_t k : {16, 17, 48, 63, 64, 65, 1000, 4096, 32767, 65535, 65536, 100000, 131007,
+                               131008, 131009, 131070, 131071})
+    for (const Problem& problem :
+         {Problem{1, 1, k}, Problem{17, 3, k}, Problem{3, 33, k}, Problem{20, 18, k, 2}}) {
+      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, false, minimum, minimum));
+      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, false, maximum, minimum));
+      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, true, minimum, maximum));
+      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, false, entry, entry));
+    }
+}
+
+/// The planes go in one call, or in one each where they are large.
+TEST(Int8GemmCublas, BothFormsOfTheCallAreExact) {
+  Random random(53);
+  const auto entry = [&random](int, std::int64_t, std::int64_t) { return random.int8(); };
+  for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {2560, 2560}, {2561, 2560}, {200, 32768}, {40000, 170}})
+    for (const bool accumulate : {false, true})
+      ASSERT_NO_FATAL_FAILURE(
+          expect_exact<Kokkos::Cuda>("cublas", {m, n, 20, 3, true}, accumulate, entry, entry));
+}
+
+#endif
 
 // ---- the choice of oneDNN
 // ------------------------------------------------------------------------------------------

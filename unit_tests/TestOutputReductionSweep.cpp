@@ -10,6 +10,7 @@
 
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
+#include "stages/KokkosOzaki_Reduce.hpp"
 #include "stages/KokkosOzaki_ResidueReducer.hpp"
 
 namespace KokkosOzaki::Testing {
@@ -25,7 +26,7 @@ std::int64_t sweep_stride() {
 
 /// The value whose residue is expected. For odd moduli a product is read as four signed bytes, whose largest
 /// number is 0x7F7F7F7F: what is above means P - 2^32, and no sum of products up to max_k_block gets there.
-std::int64_t meaning(std::int64_t P, int p) {
+KOKKOS_FUNCTION std::int64_t meaning(std::int64_t P, int p) {
   return p != 0 && P > 0x7F7F7F7F ? P - (std::int64_t{1} << 32) : P;
 }
 
@@ -89,6 +90,62 @@ struct KernelReduce {
   }
 };
 
+#if defined(KOKKOS_ENABLE_CUDA)
+
+/// products[i] := first + i
+struct ConsecutiveFunctor {
+  std::int64_t first;
+  std::int32_t* products;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    products[i] = static_cast<std::int32_t>(first + i);
+  }
+};
+
+/// Counts the residues that differ from the periodic sequence.
+struct CompareFunctor {
+  std::int64_t first;
+  const std::int8_t* residues;
+  const std::int8_t* period;  // centered(w i) for i = 0 .. m - 1
+  std::int64_t m;
+  int p;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    const std::int64_t phase = meaning(first + i, p) % m;
+    wrong += residues[i] != period[phase < 0 ? phase + m : phase];
+  }
+};
+
+/// The kernel of the stage, on the device.
+void sweep_on_device(int s, int p) {
+  using View = Kokkos::View<std::int8_t*, Kokkos::CudaSpace>;
+  constexpr std::int64_t length = std::int64_t{1} << 26, rows = std::int64_t{1} << 16;
+  const std::int32_t m = Impl::moduli[p];
+  const int w = reference_inverse(s, p);
+  std::vector<std::int8_t> period;
+  for (std::int64_t i = 0; i < m; ++i) period.push_back(static_cast<std::int8_t>(Impl::centered(i * w, m)));
+  const Kokkos::View<std::int32_t*, Kokkos::CudaSpace> products(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("products")), length);
+  const View residues(Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("residues")), length);
+  const Kokkos::Cuda exec;
+  std::int64_t wrong = 0;
+  for (std::int64_t first = -(std::int64_t{1} << 31); first < std::int64_t{1} << 31; first += length) {
+    Kokkos::parallel_for("products", Impl::Range<Kokkos::Cuda>(exec, 0, length),
+                         ConsecutiveFunctor{first, products.data()});
+    // one plane, which is that of modulus p
+    Impl::reduce(exec, Impl::portable_stage_kernels(),
+                 {p, 1, rows, length / rows, rows, products.data(), length, residues.data(), 0}, &table_of(s),
+                 false);
+    std::int64_t wrong_here = 0;
+    Kokkos::parallel_reduce("compare", Impl::Range<Kokkos::Cuda>(exec, 0, length),
+                            CompareFunctor{first, residues.data(), period.data(), m, p}, wrong_here);
+    wrong += wrong_here;
+  }
+  EXPECT_EQ(wrong, 0) << "on the device, s = " << s << ", modulus " << m;
+}
+
+#endif
+
 void report_extent() {
   if (sweep_stride() != 1)
     std::printf("PARTIAL: one block in %lld (KOKKOSOZAKI_SWEEP_STRIDE)\n",
@@ -110,6 +167,13 @@ TEST_P(OutputReductionSweep, BestLeafFunctionIsExactForAllProducts) {
   std::printf("leaf functions: %s\n", kernels->name);
   for (int p = 0; p < s; ++p) sweep(s, p, kernels->name, KernelReduce{kernels, &table_of(s), p});
 }
+
+#if defined(KOKKOS_ENABLE_CUDA)
+TEST_P(OutputReductionSweep, KernelForCudaIsExactForAllProducts) {
+  const int s = GetParam();
+  for (int p = 0; p < s; ++p) sweep_on_device(s, p);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Moduli, OutputReductionSweep, ::testing::Values(14, 20));
 

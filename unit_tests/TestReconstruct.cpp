@@ -296,22 +296,18 @@ class ReconstructStage : public StageTest<Variant> {
 
   void run(const Block& b, const std::vector<std::int8_t>& Y, std::int64_t ld, std::int64_t stride,
            PlacedMatrix& C) {
-    const Impl::ReconstructBlock block{Y.data(),
-                                       stride,
-                                       ld,
-                                       b.row_exponent.data(),
-                                       b.col_exponent.data(),
-                                       b.row_alpha.data(),
-                                       b.col_alpha.data(),
-                                       b.s};
+    const Impl::ReconstructBlock block{
+        Y.data(),           stride, ld, b.row_exponent.data(), b.col_exponent.data(), b.row_alpha.data(),
+        b.col_alpha.data(), b.s};
     if constexpr (is_fused) {
       const std::vector<std::int32_t> P = products_of(b, Y, ld, stride);
       std::vector<std::int8_t> reduced = Y;
-      Impl::reduce(this->exec, nullptr,
-                   {0, b.s, b.m, b.n, ld, P.data(), stride, reduced.data(), stride}, &table_of(b.s), false);
+      Impl::reduce(this->exec, nullptr, {0, b.s, b.m, b.n, ld, P.data(), stride, reduced.data(), stride},
+                   &table_of(b.s), false);
       Impl::ReconstructBlock without_residues = block;
       without_residues.Y = nullptr;
-      Impl::reduce_reconstruct(this->exec, P.data(), without_residues, &table_of(b.s), b.s, b.epilogue, C.ref);
+      // on CUDA only, and so found by its arguments
+      reduce_reconstruct(this->exec, P.data(), without_residues, &table_of(b.s), b.s, b.epilogue, C.ref);
       this->exec.fence();
       ASSERT_EQ(reduced, Y);
     } else {

@@ -100,8 +100,8 @@ class Repair : public ::testing::Test {
             memory[index(i, j)] = at(before, i, j);
             inside[index(i, j)] = true;
           }
-        Impl::repair(exec, rows.set(), cols.set(), row_exponent.data(), col_exponent.data(),
-                     control.get(), epilogue, {memory.data(), m, n, strides.row, strides.col});
+        Impl::repair(exec, rows.set(), cols.set(), row_exponent.data(), col_exponent.data(), control.get(),
+                     epilogue, {memory.data(), m, n, strides.row, strides.col});
         exec.fence();
         for (std::int64_t i = 0; i < m; ++i)
           for (std::int64_t j = 0; j < n; ++j)

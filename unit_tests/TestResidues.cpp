@@ -329,8 +329,8 @@ TYPED_TEST(ResiduesStage, TwoOperandsInOneCallEqualTwoCalls) {
     return rows;
   };
   for (const std::int64_t length : {1, 64, 65, 129, 300})
-    for (const auto& [first_count, second_count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-             {1, 1}, {1, 40}, {33, 2}, {31, 65}, {64, 16}})
+    for (const auto& [first_count, second_count] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 40}, {33, 2}, {31, 65}, {64, 16}})
       for (const int s : {2, 14, 16, 17, 20}) {
         SCOPED_TRACE(std::to_string(first_count) + " and " + std::to_string(second_count) + " vectors of " +
                      std::to_string(length) + ", s = " + std::to_string(s));
@@ -351,15 +351,18 @@ TYPED_TEST(ResiduesStage, TwoOperandsInOneCallEqualTwoCalls) {
             exponent[side].push_back(random.below(10) == 0 ? flagged_vector : 0);
             alpha[side].push_back(static_cast<std::int32_t>(random.between(0, s <= 16 ? s : 70)));
           }
-          for (auto* memory : {&expected, &got}) memory->push_back(buffer<std::int8_t>(plane_stride * s, poison));
+          for (auto* memory : {&expected, &got})
+            memory->push_back(buffer<std::int8_t>(plane_stride * s, poison));
           for (auto* operands : {&single, &pair})
-            operands->push_back({placed[side]->set(),
-                                 exponent[side].data(),
-                                 alpha[side].data(),
-                                 {(operands == &single ? expected : got)[side].data(), plane_stride, ld, padded}});
+            operands->push_back(
+                {placed[side]->set(),
+                 exponent[side].data(),
+                 alpha[side].data(),
+                 {(operands == &single ? expected : got)[side].data(), plane_stride, ld, padded}});
         }
         for (const Impl::ResidueOperand& operand : single)
-          Impl::residues(this->exec, this->kernels, operand, Impl::ResidueOperand{}, &table_of(s), s, toward_zero);
+          Impl::residues(this->exec, this->kernels, operand, Impl::ResidueOperand{}, &table_of(s), s,
+                         toward_zero);
         Impl::residues(this->exec, this->kernels, pair[0], pair[1], &table_of(s), s, toward_zero);
         this->exec.fence();
         for (std::size_t side = 0; side < 2; ++side)

@@ -231,8 +231,16 @@ TYPED_TEST(ScaleKernels, CandidatesAreTakenOnlyForAPositiveGain) {
 
 TYPED_TEST(ScaleKernels, MaximaJoinBlocksOfTheBoundProduct) {
   Random random(34);
-  for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {1, 1}, {1, 40}, {40, 1}, {17, 33}, {255, 3}, {256, 5}, {257, 9}, {700, 20}, {1023, 65}, {2050, 130}}) {
+  for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1},
+                                                                               {1, 40},
+                                                                               {40, 1},
+                                                                               {17, 33},
+                                                                               {255, 3},
+                                                                               {256, 5},
+                                                                               {257, 9},
+                                                                               {700, 20},
+                                                                               {1023, 65},
+                                                                               {2050, 130}}) {
     SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n));
     const std::int64_t ld = bound_product_ld<TypeParam>(m);
     std::vector<std::int32_t> rows(static_cast<std::size_t>(m + 1), 77),

@@ -219,8 +219,8 @@ TYPED_TEST(StatisticsStage, CountsOfVectorsAroundTheTile) {
 TYPED_TEST(StatisticsStage, TwoSetsInOneCallEqualTwoCalls) {
   Random random(25);
   for (const std::int64_t length : {1, 127, 128, 129, 300})
-    for (const auto& [first_count, second_count] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-             {1, 1}, {1, 40}, {33, 2}, {31, 65}, {64, 32}}) {
+    for (const auto& [first_count, second_count] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 40}, {33, 2}, {31, 65}, {64, 32}}) {
       SCOPED_TRACE(std::to_string(first_count) + " and " + std::to_string(second_count) + " vectors of " +
                    std::to_string(length));
       Rows<double> first, second;
