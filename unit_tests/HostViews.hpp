@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -275,6 +276,24 @@ std::vector<const char*> usable_backends() {
     if (GemmPlan<Space, double>::can_run(1, 1, 1, options)) usable.push_back(name);
   }
   return usable;
+}
+
+/// Bytes of every workspace that are the engine's own whatever the sizes are: cuBLAS is given 32 MiB.
+template <class Space>
+std::size_t engine_bytes(const char* backend = nullptr) {
+  GemmOptions options;
+  options.backend = backend;
+  const std::string name =
+      GemmPlan<Space, double>(ExternalWorkspace{}, Space{}, 'N', 'N', 1, 1, 1, options).backend_name();
+  return name == "cublas" ? std::size_t{32} << 20 : 0;
+}
+
+/// The workspace of a product with what depends on the sizes divided by `divisor`.
+template <class Space>
+std::size_t part_of_workspace(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOptions& options,
+                              std::size_t divisor) {
+  const std::size_t fixed = engine_bytes<Space>(options.backend);
+  return fixed + (GemmPlan<Space, double>::workspace_bytes(m, n, k, options) - fixed) / divisor;
 }
 
 }  // namespace KokkosOzaki::Testing

@@ -3,6 +3,7 @@
 #define KOKKOSOZAKI_SHAREDMEMORY_HPP
 
 #include <Kokkos_Core.hpp>
+#include <string>
 
 namespace KokkosOzaki::Testing {
 
@@ -18,6 +19,14 @@ using SharedSpace = Kokkos::HostSpace;
 /// `Space` as the execution space of a View whose elements the test accesses as well.
 template <class Space>
 using Shared = Kokkos::Device<Space, SharedSpace>;
+
+/// Names typed tests after their space.
+struct SpaceNames {
+  template <class Space>
+  static std::string GetName(int) {
+    return Space::name();
+  }
+};
 
 #if defined(KOKKOS_ENABLE_CUDA)
 /// \brief From now on operator new gives memory that the device can access, so that kernels can work on the

@@ -70,6 +70,14 @@ struct StageVariant {
   using Form = Form_;
 };
 
+/// Names typed tests after space and form.
+struct VariantNames {
+  template <class Variant>
+  static std::string GetName(int) {
+    return std::string(Variant::ExecutionSpace::name()) + "_" + Variant::Form::name;
+  }
+};
+
 template <class First, class... Rest>
 struct TypesAfterFirst {
   using type = ::testing::Types<Rest...>;

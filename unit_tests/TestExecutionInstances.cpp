@@ -15,6 +15,10 @@
 #include <thread>
 #include <vector>
 
+#if defined(KOKKOS_ENABLE_CUDA)
+#include <cuda_runtime_api.h>
+#endif
+
 #include "HostViews.hpp"
 #include "MatrixGenerators.hpp"
 
@@ -65,7 +69,7 @@ const auto* const watch_allocations = ::testing::AddGlobalTestEnvironment(new Wa
 
 template <class Space>
 class ExecutionInstancesTest : public ::testing::Test {};
-TYPED_TEST_SUITE(ExecutionInstancesTest, HostSpaces);
+TYPED_TEST_SUITE(ExecutionInstancesTest, EnabledSpaces, SpaceNames);
 
 /// A product, where it goes, and what it must be.
 template <class Space>
@@ -94,9 +98,44 @@ std::vector<std::unique_ptr<Job<Space>>> some_jobs() {
   return jobs;
 }
 
+/// Two instances of a space, each with a stream of its own where there are streams.
+template <class Space>
+class TwoInstances {
+ public:
+  const Space& operator[](std::size_t i) const { return m_instance[i]; }
+
+ private:
+  Space m_instance[2];
+};
+
+#if defined(KOKKOS_ENABLE_CUDA)
+template <>
+class TwoInstances<Kokkos::Cuda> {
+ public:
+  TwoInstances() {
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&m_stream[i], cudaStreamNonBlocking));
+      m_instance.emplace_back(m_stream[i]);
+    }
+  }
+  ~TwoInstances() {
+    release_workspaces();
+    m_instance.clear();
+    for (const cudaStream_t stream : m_stream) cudaStreamDestroy(stream);
+  }
+  TwoInstances(const TwoInstances&) = delete;
+  TwoInstances& operator=(const TwoInstances&) = delete;
+  const Kokkos::Cuda& operator[](std::size_t i) const { return m_instance[i]; }
+
+ private:
+  cudaStream_t m_stream[2] = {};
+  std::vector<Kokkos::Cuda> m_instance;
+};
+#endif
+
 TYPED_TEST(ExecutionInstancesTest, PlansTakeTurnsOnTwoInstances) {
   const auto jobs = some_jobs<TypeParam>();
-  const TypeParam instance[2];
+  const TwoInstances<TypeParam> instance;
   std::vector<GemmPlan<TypeParam, double>> plans;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job<TypeParam>& job = *jobs[i];
@@ -104,10 +143,13 @@ TYPED_TEST(ExecutionInstancesTest, PlansTakeTurnsOnTwoInstances) {
                        job.a.values().cols(), job.options);
   }
   // plans are not tied to the instance that they were made with
-  for (std::size_t turn = 0; turn < 4; ++turn)
+  for (std::size_t turn = 0; turn < 4; ++turn) {
     for (std::size_t i = 0; i < jobs.size(); ++i)
       plans[i].execute(instance[(i + turn) % 2], 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0,
                        jobs[i]->c.view());
+    // a plan serves one call at a time
+    if (!is_host_space<TypeParam>) instance[0].fence(), instance[1].fence();
+  }
   instance[0].fence();
   instance[1].fence();
   for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
@@ -115,8 +157,10 @@ TYPED_TEST(ExecutionInstancesTest, PlansTakeTurnsOnTwoInstances) {
 
 TYPED_TEST(ExecutionInstancesTest, GemmTakesAnyInstance) {
   const auto jobs = some_jobs<TypeParam>();
-  const TypeParam instance[2];
+  const TwoInstances<TypeParam> instance;
   for (std::size_t turn = 0; turn < 4; ++turn) {
+    // the same results as in the last turn, from the other instance
+    if (!is_host_space<TypeParam>) instance[0].fence(), instance[1].fence();
     for (std::size_t i = 0; i < jobs.size(); ++i)
       gemm(instance[(i + turn) % 2], "N", "N", 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0,
            jobs[i]->c.view(), jobs[i]->options);

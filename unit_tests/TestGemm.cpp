@@ -25,7 +25,7 @@ using Kokkos::LayoutStride;
 
 template <class Space>
 class GemmTest : public ::testing::Test {};
-TYPED_TEST_SUITE(GemmTest, HostSpaces);
+TYPED_TEST_SUITE(GemmTest, EnabledSpaces, SpaceNames);
 
 // ---- the specification's vectors --------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ TYPED_TEST(GemmTest, AlphaZeroOrEmptyInnerDimensionOnlyAppliesBeta) {
       check(product<TypeParam>(Matrix(9, 0), Matrix(0, 5), {}, alpha, beta, C));
       check(product<TypeParam>(Matrix(9, 0), Matrix(0, 5), {}, alpha, beta, C, 'T', 'T'));
     }
-    using Unallocated = Kokkos::View<const double**, LayoutLeft, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+    using Unallocated = Kokkos::View<const double**, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged>;
     const Operand<LayoutRight> c(C);
     gemm(TypeParam{}, "N", "N", 0.0, Unallocated(nullptr, 9, 4), Unallocated(nullptr, 4, 5), beta, c.view());
     TypeParam{}.fence();
@@ -405,7 +405,7 @@ TYPED_TEST(GemmTest, TakesTheLettersOfBlasInBothCases) {
 }
 
 TYPED_TEST(GemmTest, WorksWithoutAnInstance) {
-  using View = Kokkos::View<double**, LayoutLeft, TypeParam>;
+  using View = Kokkos::View<double**, LayoutLeft, Shared<TypeParam>>;
   const Matrix A = uniform(6, 9, -1, 1, 97), B = uniform(9, 4, -1, 1, 98), C = uniform(6, 4, -1, 1, 99);
   const View a("a", 6, 9), b("b", 9, 4), c("c", 6, 4);
   for (std::int64_t l = 0; l < 9; ++l) {

@@ -23,7 +23,7 @@ using Kokkos::LayoutStride;
 
 template <class Space>
 class GemmBadArgumentsTest : public ::testing::Test {};
-TYPED_TEST_SUITE(GemmBadArgumentsTest, HostSpaces);
+TYPED_TEST_SUITE(GemmBadArgumentsTest, EnabledSpaces, SpaceNames);
 
 /// The message of the std::invalid_argument that `call` throws.
 template <class Call>
@@ -98,7 +98,7 @@ TYPED_TEST(GemmBadArgumentsTest, Extents) {
 /// A view of any strides on memory that is large enough.
 class Strided {
  public:
-  using View = Kokkos::View<double**, LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  using View = Kokkos::View<double**, LayoutStride, SharedSpace, Kokkos::MemoryUnmanaged>;
   Strided(std::size_t rows, std::size_t cols, std::size_t row_stride, std::size_t col_stride)
       : m_memory(1 + rows * row_stride + cols * col_stride, 0.25),
         m_view(m_memory.data(), Kokkos::LayoutStride(rows, row_stride, cols, col_stride)) {}
@@ -215,14 +215,14 @@ TYPED_TEST(GemmBadArgumentsTest, OverlapThroughOtherLayouts) {
   // C column-major and A row-major on the same memory, and shifted by half an entry's row.
   Matrix M = some(12, 12);
   const Operand<LayoutLeft> memory(M), b(some(12, 12));
-  const Kokkos::View<double**, LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> turned(
-      memory.view().data(), 12, 12);
+  const Kokkos::View<double**, LayoutRight, SharedSpace, Kokkos::MemoryUnmanaged> turned(memory.view().data(),
+                                                                                         12, 12);
   EXPECT_EQ("KokkosOzaki::gemm: C must not overlap A (A 12x12, C 12x12).",
             refusal([&] { gemm(TypeParam{}, "N", "N", 1.0, turned, b.view(), 0.0, memory.view()); }));
   EXPECT_EQ("KokkosOzaki::gemm: C must not overlap B (B 12x12, C 12x12).",
             refusal([&] { gemm(TypeParam{}, "N", "T", 1.0, b.view(), turned, 0.0, memory.view()); }));
   EXPECT_TRUE(same_bits(M, memory.values()));
-  const Kokkos::View<double**, LayoutLeft, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> shifted(
+  const Kokkos::View<double**, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged> shifted(
       memory.view().data() + 5, 12, 11),
       c(memory.view().data(), 12, 11);
   EXPECT_EQ("KokkosOzaki::gemm: C must not overlap B (B 12x11, C 12x11).",

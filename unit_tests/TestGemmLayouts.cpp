@@ -22,7 +22,7 @@ using Kokkos::LayoutStride;
 
 template <class Space>
 class GemmLayoutsTest : public ::testing::Test {};
-TYPED_TEST_SUITE(GemmLayoutsTest, HostSpaces);
+TYPED_TEST_SUITE(GemmLayoutsTest, EnabledSpaces, SpaceNames);
 
 enum class Layout { left, right, stride };
 constexpr Layout layouts[] = {Layout::left, Layout::right, Layout::stride};
@@ -140,7 +140,7 @@ TYPED_TEST(GemmLayoutsTest, PlansAndCapsHaveTheSameBits) {
   const Matrix A = spread(50, 70, 1.0, 21), B = spread(70, 45, 1.0, 22);
   GemmOptions options = with_moduli(14, Bound::accurate);
   const Matrix expected = product<TypeParam>(A, B, options);
-  options.max_workspace_bytes = GemmPlan<TypeParam, double>::workspace_bytes(50, 45, 70, options) / 2;
+  options.max_workspace_bytes = part_of_workspace<TypeParam>(50, 45, 70, options, 2);
   for (const char transA : letters)
     for (const char transB : letters) {
       GemmPlan<TypeParam, double> plan(TypeParam{}, transA, transB, 50, 45, 70, options);
@@ -157,7 +157,7 @@ TYPED_TEST(GemmLayoutsTest, PlansAndCapsHaveTheSameBits) {
 
 template <class Space>
 class GemmViewsTest : public ::testing::Test {};
-TYPED_TEST_SUITE(GemmViewsTest, HostSpaces);
+TYPED_TEST_SUITE(GemmViewsTest, EnabledSpaces, SpaceNames);
 
 template <class View>
 void fill(const View& view, const Matrix& values) {
@@ -175,9 +175,9 @@ Matrix read(const View& view) {
 
 TYPED_TEST(GemmViewsTest, StaticExtents) {
   const Matrix A = uniform(6, 7, -1, 1, 31), B = uniform(7, 5, -1, 1, 32);
-  const Kokkos::View<double[6][7], LayoutLeft, TypeParam> a("a");
-  const Kokkos::View<double* [5], LayoutRight, TypeParam> b("b", 7);
-  const Kokkos::View<double[6][5], LayoutRight, TypeParam> c("c");
+  const Kokkos::View<double[6][7], LayoutLeft, Shared<TypeParam>> a("a");
+  const Kokkos::View<double* [5], LayoutRight, Shared<TypeParam>> b("b", 7);
+  const Kokkos::View<double[6][5], LayoutRight, Shared<TypeParam>> c("c");
   fill(a, A), fill(b, B);
   gemm(TypeParam{}, "N", "N", 1.0, a, b, 0.0, c);
   TypeParam{}.fence();
@@ -186,9 +186,9 @@ TYPED_TEST(GemmViewsTest, StaticExtents) {
 
 TYPED_TEST(GemmViewsTest, SlicesOfHigherRank) {
   const Matrix A = uniform(6, 7, -1, 1, 33), B = uniform(7, 5, -1, 1, 34);
-  const Kokkos::View<double***, LayoutRight, TypeParam> cube("cube", 6, 7, 3);
-  const Kokkos::View<double***, LayoutLeft, TypeParam> other("other", 2, 7, 5);
-  const Kokkos::View<double****, LayoutLeft, TypeParam> result("result", 6, 3, 5, 2);
+  const Kokkos::View<double***, LayoutRight, Shared<TypeParam>> cube("cube", 6, 7, 3);
+  const Kokkos::View<double***, LayoutLeft, Shared<TypeParam>> other("other", 2, 7, 5);
+  const Kokkos::View<double****, LayoutLeft, Shared<TypeParam>> result("result", 6, 3, 5, 2);
   const auto a = Kokkos::subview(cube, Kokkos::ALL, Kokkos::ALL, 1);
   const auto b = Kokkos::subview(other, 1, Kokkos::ALL, Kokkos::ALL);
   const auto c = Kokkos::subview(result, Kokkos::ALL, 2, Kokkos::ALL, 1);
@@ -210,8 +210,8 @@ TYPED_TEST(GemmViewsTest, SlicesOfHigherRank) {
 
 TYPED_TEST(GemmViewsTest, SubviewsOfManagedViewsWithOddOffsets) {
   const Matrix A = uniform(8, 21, -1, 1, 35), B = uniform(21, 9, -1, 1, 36);
-  const Kokkos::View<double**, LayoutLeft, TypeParam> whole_a("a", 11, 24), whole_c("c", 13, 12);
-  const Kokkos::View<double**, LayoutRight, TypeParam> whole_b("b", 23, 11);
+  const Kokkos::View<double**, LayoutLeft, Shared<TypeParam>> whole_a("a", 11, 24), whole_c("c", 13, 12);
+  const Kokkos::View<double**, LayoutRight, Shared<TypeParam>> whole_b("b", 23, 11);
   Kokkos::deep_copy(whole_a, poison());
   Kokkos::deep_copy(whole_b, poison());
   Kokkos::deep_copy(whole_c, poison());
@@ -232,12 +232,13 @@ TYPED_TEST(GemmViewsTest, SubviewsOfManagedViewsWithOddOffsets) {
 
 TYPED_TEST(GemmViewsTest, ConstAndRandomAccessViews) {
   const Matrix A = uniform(6, 7, -1, 1, 37), B = uniform(7, 5, -1, 1, 38);
-  const Kokkos::View<double**, LayoutLeft, TypeParam> a("a", 6, 7), b("b", 7, 5);
-  const Kokkos::View<double**, TypeParam> c("c", 6, 5);
+  const Kokkos::View<double**, LayoutLeft, Shared<TypeParam>> a("a", 6, 7), b("b", 7, 5);
+  const Kokkos::View<double**, Shared<TypeParam>> c("c", 6, 5);
   fill(a, A), fill(b, B);
-  const Kokkos::View<const double**, LayoutLeft, TypeParam, Kokkos::MemoryTraits<Kokkos::RandomAccess>>
+  const Kokkos::View<const double**, LayoutLeft, Shared<TypeParam>,
+                     Kokkos::MemoryTraits<Kokkos::RandomAccess>>
       random(a);
-  const Kokkos::View<const double**, LayoutStride, TypeParam> strided(b);
+  const Kokkos::View<const double**, LayoutStride, Shared<TypeParam>> strided(b);
   gemm(TypeParam{}, "N", "N", 1.0, random, strided, 0.0, c);
   TypeParam{}.fence();
   EXPECT_TRUE(same_bits(product<TypeParam>(A, B), read(c)));

@@ -35,7 +35,7 @@ using Kokkos::LayoutRight;
 
 template <class Space>
 class GemmPlanTest : public ::testing::Test {};
-TYPED_TEST_SUITE(GemmPlanTest, HostSpaces);
+TYPED_TEST_SUITE(GemmPlanTest, EnabledSpaces, SpaceNames);
 
 template <class Space>
 using Plan = GemmPlan<Space, double>;
@@ -327,7 +327,7 @@ TYPED_TEST(GemmPlanTest, SelectedModuliKeepThePromise) {
 // ---- the caller's memory ----------------------------------------------------------------------------
 
 template <class T, class Space>
-using Buffer = Kokkos::View<T*, Space>;
+using Buffer = Kokkos::View<T*, Shared<Space>>;
 
 TYPED_TEST(GemmPlanTest, RunsInTheCallersBuffer) {
   const Matrix A = spread(30, 150, 1.0, 8), B = spread(150, 20, 1.0, 9);
@@ -365,7 +365,7 @@ TYPED_TEST(GemmPlanTest, RunsInTheCallersBuffer) {
     }
     check(Buffer<char, TypeParam>("larger", 2 * bytes + 12345));
     check(Buffer<double, TypeParam>("doubles", bytes / sizeof(double) + 1));
-    check(Kokkos::View<std::int32_t*, LayoutRight, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
+    check(Kokkos::View<std::int32_t*, LayoutRight, SharedSpace, Kokkos::MemoryUnmanaged>(
         reinterpret_cast<std::int32_t*>(memory.data()), bytes / 4 + 1));
   }
 }
@@ -399,7 +399,7 @@ TYPED_TEST(GemmPlanTest, RefusesABufferThatIsTooSmall) {
   });
   expect_error(0, [&] { plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 0.5, c.view()); });
   // long enough, but not contiguous
-  const Kokkos::View<char**, LayoutLeft, TypeParam> wide("wide", 2, bytes);
+  const Kokkos::View<char**, LayoutLeft, Shared<TypeParam>> wide("wide", 2, bytes);
   expect_error(0, [&] {
     plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 0.5, c.view(), Kokkos::subview(wide, 1, Kokkos::ALL));
   });

@@ -148,7 +148,7 @@ class Int8GemmEngines : public ::testing::Test {
     }
   }
 };
-TYPED_TEST_SUITE(Int8GemmEngines, EnabledSpaces);
+TYPED_TEST_SUITE(Int8GemmEngines, EnabledSpaces, SpaceNames);
 
 TYPED_TEST(Int8GemmEngines, NamesAreDistinctAndEachMakesItsEngine) {
   const std::set<std::string> distinct(this->names.begin(), this->names.end());

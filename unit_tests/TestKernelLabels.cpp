@@ -82,7 +82,7 @@ bool belongs_to_us(const std::string& kernel) {
 
 template <class Space>
 class KernelLabelsTest : public ::testing::Test {};
-TYPED_TEST_SUITE(KernelLabelsTest, HostSpaces);
+TYPED_TEST_SUITE(KernelLabelsTest, EnabledSpaces, SpaceNames);
 
 /// The operands of one product, allocated before anything is recorded.
 struct Operands {
@@ -112,46 +112,65 @@ std::vector<std::string> stages() {
   return order;
 }
 
-const std::vector<std::string> all_stages = {
-    "KokkosOzaki::statistics", "KokkosOzaki::scale",       "KokkosOzaki::residues", "KokkosOzaki::multiply",
-    "KokkosOzaki::reduce",     "KokkosOzaki::reconstruct", "KokkosOzaki::repair"};
+/// Whether a device does the reduction and the reconstruction in one pass: over the products of all moduli.
+template <class Space>
+bool is_one_pass(int moduli_per_group) {
+  return !is_host_space<Space> && moduli_per_group == 0;
+}
+
+template <class Space>
+std::vector<std::string> all_stages(int moduli_per_group) {
+  std::vector<std::string> all = {
+      "KokkosOzaki::statistics", "KokkosOzaki::scale",       "KokkosOzaki::residues", "KokkosOzaki::multiply",
+      "KokkosOzaki::reduce",     "KokkosOzaki::reconstruct", "KokkosOzaki::repair"};
+  if (is_one_pass<Space>(moduli_per_group)) all.erase(all.begin() + 4);
+  return all;
+}
 
 TYPED_TEST(KernelLabelsTest, EveryKernelAndAllocationOfGemmIsLabelled) {
   release_workspaces();
   Operands x(40, 30, 200);
   for (const char* backend : usable_backends<TypeParam>())
-    for (const Bound bound : both_bounds) {
-      SCOPED_TRACE(std::string(backend) + " " + name_of(bound));
-      GemmOptions options = with_moduli(14, bound);
-      options.backend = backend;
-      const Recorder recorder;
-      gemm(TypeParam{}, "N", "N", 1.0, x.a.view(), x.b.view(), 0.5, x.c.view(), options);
-      expect_labels();
-      EXPECT_EQ(all_stages, stages());
-      EXPECT_FALSE(events.allocations.empty());
-      gemm(TypeParam{}, "N", "N", 0.0, x.a.view(), x.b.view(), 0.5, x.c.view(), options);
-      expect_labels();
-      release_workspaces();
-    }
+    for (const Bound bound : both_bounds)
+      for (const int group : {0, 1}) {
+        SCOPED_TRACE(std::string(backend) + " " + name_of(bound) + ", group " + std::to_string(group));
+        GemmOptions options = with_moduli(14, bound);
+        options.backend = backend;
+        options.moduli_per_group = group;
+        const Recorder recorder;
+        gemm(TypeParam{}, "N", "N", 1.0, x.a.view(), x.b.view(), 0.5, x.c.view(), options);
+        expect_labels();
+        EXPECT_EQ(all_stages<TypeParam>(group), stages());
+        EXPECT_FALSE(events.allocations.empty());
+        gemm(TypeParam{}, "N", "N", 0.0, x.a.view(), x.b.view(), 0.5, x.c.view(), options);
+        expect_labels();
+        release_workspaces();
+      }
 }
 
 TYPED_TEST(KernelLabelsTest, StagesRunInOrderAndOnce) {
   Operands x(40, 30, 200);
-  GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 40, 30, 200, with_moduli(14));
-  const Recorder recorder;
-  plan.execute(TypeParam{}, 1.0, x.a.view(), x.b.view(), 0.0, x.c.view());
-  EXPECT_EQ(all_stages, stages());
-  EXPECT_EQ(1, events.deepest) << "a stage that calls another one";
-  const auto count = [](const char* region) {
-    return std::count(events.regions.begin(), events.regions.end(), std::string("KokkosOzaki::") + region);
-  };
-  EXPECT_LE(count("statistics"), 2);
-  EXPECT_EQ(1, count("scale"));
-  EXPECT_LE(count("residues"), 2) << "each operand is converted once";
-  EXPECT_EQ(14, count("multiply"));
-  EXPECT_EQ(14, count("reduce"));
-  EXPECT_EQ(1, count("reconstruct"));
-  EXPECT_EQ(1, count("repair"));
+  for (const int group : {0, 1}) {
+    SCOPED_TRACE("group " + std::to_string(group));
+    GemmOptions options = with_moduli(14);
+    options.moduli_per_group = group;
+    GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 40, 30, 200, options);
+    const Recorder recorder;
+    plan.execute(TypeParam{}, 1.0, x.a.view(), x.b.view(), 0.0, x.c.view());
+    EXPECT_EQ(all_stages<TypeParam>(group), stages());
+    EXPECT_EQ(1, events.deepest) << "a stage that calls another one";
+    const auto count = [](const char* region) {
+      return std::count(events.regions.begin(), events.regions.end(), std::string("KokkosOzaki::") + region);
+    };
+    const bool one_pass = is_one_pass<TypeParam>(group);
+    EXPECT_LE(count("statistics"), 2);
+    EXPECT_EQ(1, count("scale"));
+    EXPECT_LE(count("residues"), 2) << "each operand is converted once";
+    EXPECT_EQ(one_pass ? 1 : 14, count("multiply"));
+    EXPECT_EQ(one_pass ? 0 : 14, count("reduce"));
+    EXPECT_EQ(1, count("reconstruct"));
+    EXPECT_EQ(1, count("repair"));
+  }
 }
 
 TYPED_TEST(KernelLabelsTest, ASecondGemmOfTheSameSizeAllocatesNothing) {
@@ -181,8 +200,7 @@ TYPED_TEST(KernelLabelsTest, APlanAllocatesAtOnceAndExecutesWithoutFences) {
     for (const std::size_t divisor : {1, 3}) {
       SCOPED_TRACE(std::string(name_of(bound)) + " divisor " + std::to_string(divisor));
       GemmOptions options = with_moduli(16, bound);
-      options.max_workspace_bytes =
-          GemmPlan<TypeParam, double>::workspace_bytes(50, 60, 300, options) / divisor;
+      options.max_workspace_bytes = part_of_workspace<TypeParam>(50, 60, 300, options, divisor);
       Recorder constructing;
       GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 50, 60, 300, options);
       EXPECT_NE(std::find(events.allocations.begin(), events.allocations.end(), "KokkosOzaki::workspace"),

@@ -344,7 +344,7 @@ class ReconstructStage : public StageTest<Variant> {
  private:
   Random m_random{75};
 };
-TYPED_TEST_SUITE(ReconstructStage, ReconstructVariants);
+TYPED_TEST_SUITE(ReconstructStage, ReconstructVariants, VariantNames);
 
 /// From the listed X and exponents to the listed bits of C, with the repair of flagged rows and columns.
 TYPED_TEST(ReconstructStage, EqualsTheVectors) {
@@ -490,7 +490,7 @@ TYPED_TEST(ReconstructStage, ExtremesOfTheRange) {
 
 template <class ExecutionSpace>
 class ScaleC : public ::testing::Test {};
-TYPED_TEST_SUITE(ScaleC, EnabledSpaces);
+TYPED_TEST_SUITE(ScaleC, EnabledSpaces, SpaceNames);
 
 TYPED_TEST(ScaleC, EqualsTheVectorsAndLeavesGapsAlone) {
   int cases = 0;

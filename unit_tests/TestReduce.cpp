@@ -75,7 +75,7 @@ TEST(OutputResidue, Of256IsTheLowByteOfAnyProduct) {
 
 template <class Variant>
 class ReduceStage : public StageTest<Variant> {};
-TYPED_TEST_SUITE(ReduceStage, StageVariants);
+TYPED_TEST_SUITE(ReduceStage, StageVariants, VariantNames);
 
 /// P[p][j * ld + i], from the listed residues, over the positions of one block of k.
 std::vector<std::vector<std::int32_t>> products(const GemmVector& v, std::int64_t first, std::int64_t last,

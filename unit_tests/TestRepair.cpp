@@ -115,7 +115,7 @@ class Repair : public ::testing::Test {
       }
   }
 };
-TYPED_TEST_SUITE(Repair, EnabledSpaces);
+TYPED_TEST_SUITE(Repair, EnabledSpaces, SpaceNames);
 
 const std::vector<Epilogue>& all_epilogues() {
   static const std::vector<Epilogue> epilogues = [] {

@@ -223,7 +223,7 @@ class ResiduesStage : public StageTest<Variant> {
     }
   }
 };
-TYPED_TEST_SUITE(ResiduesStage, StageVariants);
+TYPED_TEST_SUITE(ResiduesStage, StageVariants, VariantNames);
 
 TEST(ResiduesVectors, IntegersEqualTheVectors) {
   int cases = 0;

@@ -118,7 +118,7 @@ class ScaleKernels : public ::testing::Test {
     exec.fence();
   }
 };
-TYPED_TEST_SUITE(ScaleKernels, EnabledSpaces);
+TYPED_TEST_SUITE(ScaleKernels, EnabledSpaces, SpaceNames);
 
 TYPED_TEST(ScaleKernels, FastExponentsEqualTheVectors) {
   for (const GemmVector& v : f64_vectors()) {
@@ -301,7 +301,7 @@ class QuantizeStage : public StageTest<Variant> {
     }
   }
 };
-TYPED_TEST_SUITE(QuantizeStage, StageVariants);
+TYPED_TEST_SUITE(QuantizeStage, StageVariants, VariantNames);
 
 TYPED_TEST(QuantizeStage, GivesTheMaximaOfTheVectors) {
   for (const GemmVector& v : f64_vectors()) {

@@ -119,7 +119,7 @@ class StatisticsStage : public StageTest<Variant> {
     }
   }
 };
-TYPED_TEST_SUITE(StatisticsStage, StageVariants);
+TYPED_TEST_SUITE(StatisticsStage, StageVariants, VariantNames);
 
 TYPED_TEST(StatisticsStage, EqualsTheVectors) {
   int cases = 0;
