@@ -18,21 +18,24 @@ void gemm(const ExecutionSpace& exec, char transA, char transB, double alpha,
 }  // namespace Impl
 
 /// \brief C := alpha*op(A)*op(B) + beta*C to FP64 accuracy, computed with INT8 products.
-/// \tparam ExecSpace  a space that KokkosOzaki was built for (docs/backends.md)
-/// \param[in]     exec     instance; all work is enqueued on it; no fence
-/// \param[in]     transA   "N", "T" or "C"
-/// \param[in]     transB   "N", "T" or "C"
-/// \param[in]     alpha    0: A and B are not read
-/// \param[in]     A        m x k if transA is N, else k x m; double; LayoutLeft, LayoutRight or LayoutStride;
-/// accessible from exec \param[in]     B        k x n if transB is N, else n x k; like A \param[in]     beta
-/// 0: C is overwritten unread \param[in,out] C        m x n; read only if beta != 0; must not overlap A or B
-/// \param[in]     options  what accuracy is promised and how, see GemmOptions and docs/accuracy.md
-/// \throws std::invalid_argument  wrong trans letters, extents, strides, overlap or options; C is untouched
-/// \throws WorkspaceError         the workspace cannot be had; C is untouched
-/// \throws BackendError           a vendor library reported a failure; C is unspecified
+/// \tparam ExecSpace a space that KokkosOzaki was built for (docs/backends.md)
+/// \param[in] exec instance; all work is enqueued on it; no fence
+/// \param[in] transA "N", "T" or "C"
+/// \param[in] transB "N", "T" or "C"
+/// \param[in] alpha 0: A and B are not read
+/// \param[in] A m x k if transA is N, else k x m; double; LayoutLeft, LayoutRight or LayoutStride; accessible
+///   from exec
+/// \param[in] B k x n if transB is N, else n x k; like A
+/// \param[in] beta 0: C is overwritten unread
+/// \param[in,out] C m x n; read only if beta != 0; must not overlap A or B
+/// \param[in] options what accuracy is promised and how, see GemmOptions and docs/accuracy.md
+/// \throws std::invalid_argument wrong trans letters, extents, strides, overlap or options; C is untouched
+/// \throws WorkspaceError the workspace cannot be had; C is untouched
+/// \throws BackendError a vendor library reported a failure; C is unspecified
 /// \note Memory: GemmPlan::workspace_bytes(m, n, k, options), kept for the next call until
-/// release_workspaces(). \note Reproducibility: the same bits for every space, number of threads, layout,
-/// workspace cap and engine. Source: Ozaki Scheme II, arXiv:2504.08009; symbols as in docs/method.md.
+///   release_workspaces().
+/// \note Reproducibility: the same bits for every space, number of threads, layout, workspace cap and engine.
+///   Source: Ozaki Scheme II, arXiv:2504.08009; symbols as in docs/method.md.
 template <class ExecSpace, class AView, class BView, class CView>
 void gemm(const ExecSpace& exec, const char transA[], const char transB[],
           typename CView::const_value_type& alpha, const AView& A, const BView& B,

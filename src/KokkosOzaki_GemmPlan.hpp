@@ -35,11 +35,10 @@ class PlanImpl;
 struct ExternalWorkspace {};
 
 /// \brief A product of fixed sizes and options with its workspace and INT8 engine, executed any number of
-/// times.
-///
-/// Movable, not copyable. One call at a time: for concurrent products make two plans. The result has the same
-/// bits on every execution space, for every number of threads, layout, workspace cap and engine. \tparam
-/// ExecutionSpace  a space that KokkosOzaki was built for (docs/backends.md) \tparam Scalar          double
+/// times. Movable, not copyable. One call at a time: for concurrent products make two plans. The result has
+/// the same bits on every execution space, for every number of threads, layout, workspace cap and engine.
+/// \tparam ExecutionSpace a space that KokkosOzaki was built for (docs/backends.md)
+/// \tparam Scalar double
 template <class ExecutionSpace, class Scalar>
 class GemmPlan {
   static_assert(Impl::is_enabled_space_v<ExecutionSpace>,
@@ -57,10 +56,10 @@ class GemmPlan {
                                      const GemmOptions& options = {});
 
   /// \brief Plans C := alpha op(A) op(B) + beta C with op(A) m x k and op(B) k x n, and allocates its
-  /// workspace. \throws std::invalid_argument  a trans letter is not one of N, T, C; a size is negative; an
-  /// option is out of range;
-  ///                                too few moduli for this k; no such backend
-  /// \throws WorkspaceError         the workspace cannot be had, or the cap is below the smallest block
+  /// workspace.
+  /// \throws std::invalid_argument a trans letter is not one of N, T, C; a size is negative; an option is out
+  ///   of range; too few moduli for this k; no such backend
+  /// \throws WorkspaceError the workspace cannot be had, or the cap is below the smallest block
   GemmPlan(const ExecutionSpace& exec, char transA, char transB, std::int64_t m, std::int64_t n,
            std::int64_t k, const GemmOptions& options = {});
 
@@ -76,12 +75,13 @@ class GemmPlan {
   std::size_t workspace_bytes() const;
 
   /// \brief C := alpha op(A) op(B) + beta C; enqueues on `exec` and returns, no fence.
-  /// \param[in]     A  m x k if transA is N, else k x m; LayoutLeft, LayoutRight or LayoutStride
-  /// \param[in]     B  k x n if transB is N, else n x k
-  /// \param[in,out] C  m x n; read only if beta != 0; must not overlap A or B
-  /// \throws std::invalid_argument  a size differs from the plan's; two entries of an operand in one place;
-  /// overlap \throws WorkspaceError         the plan was made without a workspace \throws BackendError a
-  /// vendor library reported a failure
+  /// \param[in] A m x k if transA is N, else k x m; LayoutLeft, LayoutRight or LayoutStride
+  /// \param[in] B k x n if transB is N, else n x k
+  /// \param[in,out] C m x n; read only if beta != 0; must not overlap A or B
+  /// \throws std::invalid_argument a size differs from the plan's; two entries of an operand in one place;
+  ///   overlap
+  /// \throws WorkspaceError the plan was made without a workspace
+  /// \throws BackendError a vendor library reported a failure
   template <class AView, class BView, class CView>
   void execute(const ExecutionSpace& exec, const Scalar& alpha, const AView& A, const BView& B,
                const Scalar& beta, const CView& C) {

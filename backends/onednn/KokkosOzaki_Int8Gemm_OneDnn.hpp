@@ -8,8 +8,9 @@
 namespace KokkosOzaki::Impl {
 
 /// \brief Whether dnnl_gemm_s8s8s32 is exact: without AVX-512 VNNI (which AMX implies) it saturates 16-bit
-/// intermediates, with status success. \param cpu_has_avx512vnni  this CPU and its operating system \param
-/// onednn_isa          what oneDNN allows itself, a dnnl_cpu_isa_t; the environment can lower it
+/// intermediates, with status success.
+/// \param cpu_has_avx512vnni this CPU and its operating system
+/// \param onednn_isa what oneDNN allows itself, a dnnl_cpu_isa_t; the environment can lower it
 bool onednn_is_exact(bool cpu_has_avx512vnni, unsigned onednn_isa);
 
 /// The same for this process.

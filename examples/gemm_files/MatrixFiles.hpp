@@ -36,18 +36,19 @@ class FileError : public std::runtime_error {
 std::size_t physical_memory_bytes();
 
 /// \brief Reads the text of a Matrix Market file: array or coordinate; real or integer; general, symmetric or
-///        skew-symmetric. Never allocates much more than the text and the dense matrix need.
-///
-/// Numbers are rounded once, to nearest; integers must be exact in double; nan and inf are values. A
-/// symmetric coordinate file may store either triangle, not both. Coordinate entries given twice are added,
-/// in the order of the file. Blank lines and comments may stand anywhere after the banner. \param[in] name
-/// stands for the file in messages \param[in] max_bytes  a matrix that needs more as a dense array is refused
-/// \throws FileError     with file, line, expected and got
+/// skew-symmetric. Never allocates much more than the text and the dense matrix need. Numbers are rounded
+/// once, to nearest; integers must be exact in double; nan and inf are values. A symmetric coordinate file
+/// may store either triangle, not both. Coordinate entries given twice are added, in the order of the file.
+/// Blank lines and comments may stand anywhere after the banner.
+/// \param[in] name stands for the file in messages
+/// \param[in] max_bytes a matrix that needs more as a dense array is refused
+/// \throws FileError with file, line, expected and got
 DenseMatrix read_matrix_market(std::string_view text, const std::string& name,
                                std::size_t max_bytes = physical_memory_bytes());
 
 /// \brief Reads the bytes of a NumPy .npy file (format 1.0, 2.0 or 3.0): two-dimensional, dtype '<f8', either
-/// order. \throws FileError     with file, byte offset, expected and got
+/// order.
+/// \throws FileError with file, byte offset, expected and got
 DenseMatrix read_npy(std::string_view bytes, const std::string& name,
                      std::size_t max_bytes = physical_memory_bytes());
 

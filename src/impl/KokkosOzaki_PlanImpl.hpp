@@ -18,7 +18,8 @@ struct Context {
 
   explicit Context(const char* backend);
 
-  /// Makes the workspace at least this large. \throws WorkspaceError  the old workspace is kept
+  /// Makes the workspace at least this large.
+  /// \throws WorkspaceError the old workspace is kept
   void reserve(std::size_t bytes);
 
   std::unique_ptr<Int8Gemm<ExecutionSpace>> engine;
@@ -41,7 +42,8 @@ class PlanImpl {
   std::size_t workspace_bytes() const { return m_layout.total; }
   GemmReport report(const Context<ExecutionSpace>& context) const;
 
-  /// \brief The table of contents of the method. \param a, b  rows of op(A) and columns of op(B)
+  /// \brief The table of contents of the method.
+  /// \param a, b rows of op(A) and columns of op(B)
   void execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context, double alpha,
                const VectorSet<double>& a, const VectorSet<double>& b, double beta,
                const MatrixRef<double>& C, void* buffer);

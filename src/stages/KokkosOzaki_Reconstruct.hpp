@@ -39,7 +39,9 @@ KOKKOS_INLINE_FUNCTION void crt_words(const std::int8_t* Y, std::int64_t plane_s
 }
 
 /// \brief The double nearest to X 2^exponent, ties to even; overflow gives Inf, underflow is gradual with one
-/// rounding. \param word   X, two's complement; overwritten \param words  number of 32-bit words
+/// rounding.
+/// \param word X, two's complement; overwritten
+/// \param words number of 32-bit words
 KOKKOS_INLINE_FUNCTION double round_to_double(std::uint32_t* word, int words, std::int32_t exponent) {
   const bool negative = (word[words - 1] >> 31) != 0;
   if (negative) {

@@ -48,7 +48,8 @@ struct HostReduceFunctor {
 };
 
 /// \brief y_p = centered(w_p P_p), the inverse of the Chinese remainder theorem folded in; later blocks of k
-/// add to it. \param accumulate  y_p = centered(w_p P_p + y_p): not the first block of k
+/// add to it.
+/// \param accumulate y_p = centered(w_p P_p + y_p): not the first block of k
 template <class ExecutionSpace>
 void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const ReducePlanes& planes,
             const ModuliTable* table, bool accumulate) {

@@ -39,7 +39,8 @@ struct RepairFunctor {
 
 /// \brief Entries of C whose row of op(A) or column of op(B) holds Inf or NaN: the IEEE sum of the products
 /// with a non-finite factor, which is what a dot product returns whatever its order (docs/accuracy.md, "Inf
-/// and NaN"). \param a, b  all positions, with the vectors of this block of C
+/// and NaN").
+/// \param a, b all positions, with the vectors of this block of C
 template <class ExecutionSpace>
 void repair(const ExecutionSpace& exec, const VectorSet<double>& a, const VectorSet<double>& b,
             const std::int32_t* row_exponent, const std::int32_t* col_exponent, const Control* control,

@@ -53,8 +53,9 @@ struct HostResidues {
 };
 
 /// \brief Residues of the scaled, rounded entries for all moduli: each entry is converted once, then integers
-/// only. \param first, second  the operands; the second may be empty \param table          in the memory of
-/// `exec`
+/// only.
+/// \param first, second the operands; the second may be empty
+/// \param table in the memory of `exec`
 template <class ExecutionSpace>
 void residues(const ExecutionSpace& exec, const StageKernels* kernels, const ResidueOperand& first,
               const ResidueOperand& second, const ModuliTable* table, int moduli_count, bool toward_zero) {

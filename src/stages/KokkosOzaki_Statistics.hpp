@@ -115,11 +115,12 @@ inline std::int64_t chunks_of(std::int64_t length) {
 }
 
 /// \brief Exponent e and integer square sum S of every vector (method.md, "Statistics"); one read of each
-/// operand. \param kernels        leaf functions on a host space, any non-null pointer on CUDA; null: the
-/// form for any space \param first, second  sets of vectors of one length >= 1; the second may be empty
-/// \param chunks         scratch for chunks_of(length) records per vector
-/// \param exponent       out, of the first set's vectors, then the second's: e, zero_vector or flagged_vector
-/// \param square_sum     out, likewise: S, 2^30 <= S <= 2^32 length; 0 where there is no e
+/// operand.
+/// \param kernels leaf functions on a host space, any non-null pointer on CUDA; null: the form for any space
+/// \param first, second sets of vectors of one length >= 1; the second may be empty
+/// \param chunks scratch for chunks_of(length) records per vector
+/// \param exponent out, of the first set's vectors, then the second's: e, zero_vector or flagged_vector
+/// \param square_sum out, likewise: S, 2^30 <= S <= 2^32 length; 0 where there is no e
 template <class ExecutionSpace>
 void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& first,
                 const VectorSet<double>& second, ChunkStatistics* chunks, std::int32_t* exponent,

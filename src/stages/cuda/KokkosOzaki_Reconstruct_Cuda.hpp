@@ -84,12 +84,12 @@ __device__ inline void copy_async(int4* to, const int4* from) {
 
 /// \brief Reconstruction of four rows of one column per thread, from the residues Y, or from the products P
 /// of all moduli: then the reduction is done on the way, P is read once and Y is not stored. Both equal
-/// reduce and reconstruct.
-///
-/// A thread's products travel through shared memory, several moduli ahead of their use, and meet no other
-/// thread: what limits the kernel is then the memory and not the latency of one load. Modulus 256 needs no
-/// branch: with inverse 2^24 the last step of the reducer is the sign extension of the low byte. \tparam W
-/// 32-bit words of X \tparam FromProducts  reads P and reduces; otherwise reads Y
+/// reduce and reconstruct. A thread's products travel through shared memory, several moduli ahead of their
+/// use, and meet no other thread: what limits the kernel is then the memory and not the latency of one load.
+/// Modulus 256 needs no branch: with inverse 2^24 the last step of the reducer is the sign extension of the
+/// low byte.
+/// \tparam W 32-bit words of X
+/// \tparam FromProducts reads P and reduces; otherwise reads Y
 template <int W, bool FromProducts>
 struct ReconstructKernel {
   using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,

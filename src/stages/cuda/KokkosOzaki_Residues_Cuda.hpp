@@ -14,7 +14,8 @@ namespace CudaStages {
 
 /// \brief Residues of two sets of vectors, one tile per team. Entries are converted to digits once, the
 /// digits change hands in shared memory, and then each thread has 16 consecutive positions of one vector: one
-/// 16-byte store per modulus. \tparam Words  32-bit words of digits: 2 for s <= 16, 3 above
+/// 16-byte store per modulus.
+/// \tparam Words 32-bit words of digits: 2 for s <= 16, 3 above
 template <int Words, int MinBlocks = 4>
 struct ResiduesKernel {
   using Policy = TilePolicy<MinBlocks>;
