@@ -455,15 +455,17 @@ TYPED_TEST(GemmPlanTest, AbsurdSizesAreRefused) {
                 static_cast<double>(m) * static_cast<double>(n) +
                 s * (static_cast<double>(m) + static_cast<double>(n)) * std::min(static_cast<double>(k), 1e5);
             if (least < 0x1p+48) continue;  // the address space of a process
+            // On a device C is cut into blocks also without a cap; what is left is still more than one has.
+            const double promised = is_host_space<TypeParam> ? least : 0x1p+44;
             SCOPED_TRACE(std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k));
             GemmOptions options = with_moduli(s, bound);
-            EXPECT_GE(needed([&] { return Plan<TypeParam>::workspace_bytes(m, n, k, options); }), least);
+            EXPECT_GE(needed([&] { return Plan<TypeParam>::workspace_bytes(m, n, k, options); }), promised);
             EXPECT_GE(needed([&] {
                         const Plan<TypeParam> plan(TypeParam{}, 'N', 'N', m, n, k, options);
                         ADD_FAILURE() << "the constructor found " << plan.workspace_bytes() << " bytes";
                         return plan.workspace_bytes();
                       }),
-                      least);
+                      promised);
             options.max_workspace_bytes = std::size_t{1} << 34;
             if (Plan<TypeParam>::can_run(m, n, k, options)) {
               EXPECT_LE(Plan<TypeParam>::workspace_bytes(m, n, k, options), options.max_workspace_bytes);

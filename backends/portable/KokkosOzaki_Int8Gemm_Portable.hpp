@@ -9,19 +9,21 @@ namespace KokkosOzaki::Impl {
 
 struct PortableInt8Functor {
   PlaneGeometry g;
+  std::int64_t rows;  // m rounded up to 16: the rows of the padding become zeros
   const std::int8_t* rA;
   const std::int8_t* rB;
   std::int32_t* P;
   bool accumulate;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t i = index % g.m, rest = index / g.m;
+    const std::int64_t i = index % rows, rest = index / rows;
     const std::int64_t j = rest % g.n, p = rest / g.n;
     const std::int8_t* a = rA + p * g.stride_a + i * g.lda;
     const std::int8_t* b = rB + p * g.stride_b + j * g.ldb;
     std::int32_t* out = P + p * g.stride_p + j * g.ldp + i;
-    std::int32_t sum = accumulate ? *out : 0;
-    for (std::int64_t l = 0; l < g.k; ++l) sum += a[l] * b[l];
+    std::int32_t sum = accumulate && i < g.m ? *out : 0;
+    if (i < g.m)
+      for (std::int64_t l = 0; l < g.k; ++l) sum += a[l] * b[l];
     *out = sum;
   }
 };
@@ -35,9 +37,10 @@ class PortableInt8Gemm final : public Int8Gemm<ExecutionSpace> {
 
   void run(const ExecutionSpace& exec, const PlaneGeometry& geometry, const std::int8_t* rA,
            const std::int8_t* rB, std::int32_t* P, bool accumulate, void*) override {
+    const std::int64_t rows = (geometry.m + 15) / 16 * 16;
     Kokkos::parallel_for("KokkosOzaki::multiply_portable",
-                         Range<ExecutionSpace>(exec, 0, geometry.m * geometry.n * geometry.count),
-                         PortableInt8Functor{geometry, rA, rB, P, accumulate});
+                         Range<ExecutionSpace>(exec, 0, rows * geometry.n * geometry.count),
+                         PortableInt8Functor{geometry, rows, rA, rB, P, accumulate});
   }
 };
 

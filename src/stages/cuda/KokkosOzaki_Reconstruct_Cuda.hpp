@@ -109,7 +109,7 @@ struct ReconstructKernel {
       constant_bytes + (FromProducts ? 3 * groups_in_flight * reconstruct_threads * 16 : 0) + 16;
 
   /// Starts the copies of group `group`; always one group of asynchronous copies, if need be an empty one.
-  __device__ void start_group(int4* ring, const std::int32_t* products, int group, int count) const {
+  __device__ void start_group(int4* ring, const std::int32_t* products, int group) const {
     if (3 * group < count) {
 #pragma unroll
       for (int i = 0; i < 3; ++i)
@@ -135,7 +135,7 @@ struct ReconstructKernel {
     if constexpr (FromProducts) {
       if (inside) {
 #pragma unroll
-        for (int g = 0; g < groups_in_flight; ++g) start_group(ring, P + offset, g, count);
+        for (int g = 0; g < groups_in_flight; ++g) start_group(ring, P + offset, g);
       }
     }
     // The digits of P enter as the unsigned bytes of P + 0x80808080, each 128 too large: the start takes that
@@ -175,7 +175,7 @@ struct ReconstructKernel {
           quotient[i] += y[i] * weight.y;
         }
       }
-      if constexpr (FromProducts) start_group(ring, P + offset, g + groups_in_flight, count);
+      if constexpr (FromProducts) start_group(ring, P + offset, g + groups_in_flight);
 #pragma unroll
       for (int w = 0; w < W; ++w) {
         const std::int32_t limb = constants.group_limb[g][w];
