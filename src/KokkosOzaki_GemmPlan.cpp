@@ -282,13 +282,13 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
              epilogue, block);
     }
   }
-  m_last_exec = std::make_shared<ExecutionSpace>(exec);
+  m_last_exec.emplace(exec);
 }
 
 template <class ExecutionSpace>
 GemmReport PlanImpl<ExecutionSpace>::report(const Context<ExecutionSpace>& context) const {
   bool candidates = m_accurate;
-  if (m_accurate && m_last_exec != nullptr) {
+  if (m_accurate && m_last_exec.has_value()) {
     m_last_exec->fence();
     const auto control = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), context.control);
     candidates = control().gain > 0;

@@ -3,6 +3,7 @@
 #define KOKKOSOZAKI_PLANIMPL_HPP
 
 #include <memory>
+#include <optional>
 
 #include "../KokkosOzaki_GemmPlan.hpp"
 #include "../../backends/KokkosOzaki_Int8Gemm.hpp"
@@ -61,7 +62,7 @@ class PlanImpl {
   bool m_toward_zero;
   Blocking m_blocking;
   WorkspaceLayout m_layout;
-  std::shared_ptr<ExecutionSpace> m_last_exec;  // null before the first execute
+  std::optional<ExecutionSpace> m_last_exec;  // none before the first execute
 };
 
 /// C := beta C.
