@@ -73,8 +73,8 @@ struct StageVariant {
 /// Names typed tests after space and form.
 struct VariantNames {
   template <class Variant>
-  static std::string GetName(int) {
-    return std::string(Variant::ExecutionSpace::name()) + "_" + Variant::Form::name;
+  static std::string GetName(int index) {
+    return case_name(index, std::string(Variant::ExecutionSpace::name()) + "_" + Variant::Form::name);
   }
 };
 
