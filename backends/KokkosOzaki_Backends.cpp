@@ -10,6 +10,9 @@
 #if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
 #include "cublas/KokkosOzaki_Int8Gemm_Cublas.hpp"
 #endif
+#if defined(KOKKOSOZAKI_HAVE_WGMMA)
+#include "wgmma/KokkosOzaki_Int8Gemm_Wgmma.hpp"
+#endif
 #if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
 #include "onednn/KokkosOzaki_Int8Gemm_OneDnn.hpp"
 #endif
@@ -34,6 +37,11 @@ std::vector<std::string> int8_gemm_names() {
     // Measured (docs/performance.md): slower than our AMX kernels, faster than the other sets.
     if (use_onednn) names.insert(names.begin() + (names.front() == "host-amx" ? 1 : 0), "onednn");
   }
+#if defined(KOKKOSOZAKI_HAVE_WGMMA)
+  // Measured (docs/performance.md): faster than cuBLAS from n = 512 to 16384, and reduces on the way.
+  if constexpr (is_cuda_space_v<ExecutionSpace>)
+    if (wgmma_usable(ExecutionSpace().cuda_device())) names.push_back("wgmma");
+#endif
 #if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
   if constexpr (is_cuda_space_v<ExecutionSpace>) names.push_back("cublas");
 #endif
@@ -46,6 +54,10 @@ std::unique_ptr<Int8Gemm<ExecutionSpace>> make_int8_gemm(const char* name) {
   const std::vector<std::string> names = int8_gemm_names<ExecutionSpace>();
   const std::string wanted = name != nullptr ? name : names.front();
   if (wanted == "portable") return std::make_unique<PortableInt8Gemm<ExecutionSpace>>();
+#if defined(KOKKOSOZAKI_HAVE_WGMMA)
+  if constexpr (is_cuda_space_v<ExecutionSpace>)
+    if (wanted == "wgmma" && names.front() == wanted) return std::make_unique<WgmmaInt8Gemm>();
+#endif
 #if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
   if constexpr (is_cuda_space_v<ExecutionSpace>)
     if (wanted == "cublas") return std::make_unique<CublasInt8Gemm>();

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
+
+#include "../src/impl/KokkosOzaki_ModuliTable.hpp"
 
 namespace KokkosOzaki::Impl {
 
@@ -55,6 +58,21 @@ class Int8Gemm {
   /// \throws BackendError  a vendor library reported a failure
   virtual void run(const ExecutionSpace& exec, const PlaneGeometry& geometry, const std::int8_t* rA,
                    const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace) = 0;
+
+  /// Whether run_reduced() is there and the better way for these sizes: products and the stage reduce in one
+  /// go, so that INT32 results are not stored.
+  virtual bool can_reduce(const PlaneGeometry&) const { return false; }
+
+  /// \brief Enqueues Y[p](i,j) = the output residue of the product of plane p, at p * stride_p + j * ldp + i.
+  /// \param table       in the memory of the execution space
+  /// \param first       modulus of plane 0
+  /// \param accumulate  true: the residues in Y, of earlier blocks of k, are folded in
+  /// \throws BackendError  a vendor library reported a failure
+  virtual void run_reduced(const ExecutionSpace&, const PlaneGeometry&, const std::int8_t* /*rA*/,
+                           const std::int8_t* /*rB*/, const ModuliTable* /*table*/, int /*first*/,
+                           std::int8_t* /*Y*/, bool /*accumulate*/, void* /*workspace*/) {
+    throw std::logic_error("KokkosOzaki: this engine does not reduce");
+  }
 };
 
 }  // namespace KokkosOzaki::Impl

@@ -67,6 +67,30 @@ if(Kokkos_ENABLE_CUDA)
   endif()
 endif()
 
+# ---- wgmma: own kernels for compute capability 9.0; an architecture of their own, so without Kokkos' flags -
+set(KOKKOSOZAKI_HAVE_WGMMA OFF)
+if(Kokkos_ENABLE_CUDA)
+  set(wgmma_flags -gencode=arch=compute_90a,code=sm_90a)
+  set(CMAKE_REQUIRED_QUIET ON)
+  set(CMAKE_REQUIRED_FLAGS ${wgmma_flags})
+  check_cxx_source_compiles("
+#include <cuda.h>
+__global__ void kernel() {
+  asm volatile(\"setmaxnreg.dec.sync.aligned.u32 40;\");
+}
+int main() {}" KokkosOzaki_COMPILER_HAS_SM90A)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(KokkosOzaki_COMPILER_HAS_SM90A)
+    set(KOKKOSOZAKI_HAVE_WGMMA ON)
+    add_library(kokkosozaki_wgmma OBJECT backends/wgmma/KokkosOzaki_WgmmaKernels.cpp)
+    target_compile_features(kokkosozaki_wgmma PRIVATE cxx_std_17)
+    target_compile_options(kokkosozaki_wgmma PRIVATE ${wgmma_flags})
+    set_target_properties(kokkosozaki_wgmma PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    kokkosozaki_enable_warnings(kokkosozaki_wgmma)
+    target_sources(kokkosozaki PRIVATE $<TARGET_OBJECTS:kokkosozaki_wgmma>)
+  endif()
+endif()
+
 # ---- what version() and enabled_backends() say ------------------------------------------------------
 set(KOKKOSOZAKI_ENABLED_BACKENDS "portable host")
 if(KOKKOSOZAKI_ENABLE_ONEDNN)
@@ -74,4 +98,7 @@ if(KOKKOSOZAKI_ENABLE_ONEDNN)
 endif()
 if(KOKKOSOZAKI_ENABLE_CUBLAS)
   string(APPEND KOKKOSOZAKI_ENABLED_BACKENDS " cublas")
+endif()
+if(KOKKOSOZAKI_HAVE_WGMMA)
+  string(APPEND KOKKOSOZAKI_ENABLED_BACKENDS " wgmma")
 endif()

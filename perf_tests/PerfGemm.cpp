@@ -99,7 +99,7 @@ constexpr bool all_bounds = true;
 const Shape shapes[] = {{1024, 1024, 1024},    {2048, 2048, 2048},  {4096, 4096, 4096}, {8192, 8192, 8192},
                         {16384, 16384, 16384}, {1024, 1024, 16384}, {8192, 8192, 1024}, {100, 100, 1000000}};
 const int moduli_counts[] = {13, 14, 15, 16, 17, 18};
-const char* const backends[] = {"cublas"};
+const char* const backends[] = {"wgmma", "cublas"};
 #else
 constexpr bool all_bounds = false;
 const Shape shapes[] = {{256, 256, 256},    {512, 512, 512},  {1024, 1024, 1024},

@@ -41,6 +41,18 @@ VectorSet<double> part(const VectorSet<double>& v, std::int64_t first, std::int6
   return part(v, first, count, 0, v.length);
 }
 
+/// Sizes and places of `count` planes for one block of C and of k.
+PlaneGeometry block_geometry(std::int64_t m, std::int64_t n, std::int64_t k, int count) {
+  PlaneGeometry g;
+  g.m = m, g.n = n, g.k = k, g.count = count;
+  g.lda = g.ldb = round_up(k, k_padding);
+  g.ldp = round_up(m, vector_padding);
+  g.stride_a = g.lda * round_up(m, vector_padding);
+  g.stride_b = g.ldb * round_up(n, vector_padding);
+  g.stride_p = g.ldp * round_up(n, vector_padding);
+  return g;
+}
+
 }  // namespace
 
 template <class ExecutionSpace>
@@ -80,28 +92,41 @@ PlanImpl<ExecutionSpace>::PlanImpl(const char* function, std::int64_t m, std::in
       m_accurate(options.bound == Bound::accurate && guard_accurate(m_num_moduli, k) >= 2 &&
                  k <= max_k_block),
       m_toward_zero(options.rounding == Rounding::toward_zero),
+      m_engine_reduces(engine.can_reduce(
+          block_geometry(m, n, std::min(k, max_k_block),
+                         options.moduli_per_group == 0 ? m_num_moduli : options.moduli_per_group))),
       m_blocking(choose_blocking(engine, options.max_workspace_bytes, options.moduli_per_group)),
       m_layout(layout(engine, m_blocking)) {}
 
 template <class ExecutionSpace>
 bool PlanImpl<ExecutionSpace>::is_fused(const Blocking& blocking) const {
-  return is_cuda_space_v<ExecutionSpace> && blocking.group == m_num_moduli && blocking.kb >= m_k;
+  return is_cuda_space_v<ExecutionSpace> && !m_engine_reduces && blocking.group == m_num_moduli &&
+         blocking.kb >= m_k;
+}
+
+template <class ExecutionSpace>
+int PlanImpl<ExecutionSpace>::product_planes(const Blocking& blocking) const {
+  if (!m_engine_reduces) return blocking.group;
+  return m_accurate ? 1 : 0;  // the bound product
 }
 
 template <class ExecutionSpace>
 WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>& engine,
                                                  const Blocking& blocking) const {
   // Rows and columns change places for a row-major C.
-  PlaneGeometry geometry;
-  geometry.m = blocking.mb, geometry.n = blocking.nb, geometry.k = blocking.kb,
-  geometry.count = blocking.group;
-  geometry.lda = geometry.ldb = round_up(blocking.kb, k_padding);
-  geometry.ldp = round_up(blocking.mb, vector_padding);
-  const std::size_t straight = engine.workspace_bytes(geometry);
-  std::swap(geometry.m, geometry.n);
-  geometry.ldp = round_up(blocking.nb, vector_padding);
-  const std::size_t turned = engine.workspace_bytes(geometry);
-  return {m_m, m_n, m_k, m_num_moduli, m_accurate, blocking, std::max(straight, turned), !is_fused(blocking)};
+  const std::size_t straight =
+      engine.workspace_bytes(block_geometry(blocking.mb, blocking.nb, blocking.kb, blocking.group));
+  const std::size_t turned =
+      engine.workspace_bytes(block_geometry(blocking.nb, blocking.mb, blocking.kb, blocking.group));
+  return {m_m,
+          m_n,
+          m_k,
+          m_num_moduli,
+          m_accurate,
+          blocking,
+          std::max(straight, turned),
+          product_planes(blocking),
+          !is_fused(blocking)};
 }
 
 template <class ExecutionSpace>
@@ -116,7 +141,7 @@ Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace
   // Blocks of C whose products of a group of moduli stay below this; columns, so that residues of rows are
   // kept.
   constexpr double most_product_bytes = 0x1p+32;
-  if (blocking.group > 1)
+  if (blocking.group > 1 && !m_engine_reduces)
     while (static_cast<double>(blocking.mb) * static_cast<double>(4 * blocking.group) *
                    static_cast<double>(blocking.nb) >
                most_product_bytes &&
@@ -134,11 +159,11 @@ Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace
   while (needed > cap) {
     const auto rows = static_cast<double>(round_up(blocking.mb, vector_padding));
     const auto cols = static_cast<double>(round_up(blocking.nb, vector_padding));
-    const double output_bytes = rows * cols * (m_num_moduli + 4);
+    const double output_bytes = rows * cols * (m_num_moduli + 4 * product_planes(blocking));
     const double residue_bytes =
         (rows + cols) * m_num_moduli * static_cast<double>(round_up(blocking.kb, k_padding));
     std::int64_t& longer = blocking.mb >= blocking.nb ? blocking.mb : blocking.nb;
-    if (blocking.group > 1) {
+    if (blocking.group > 1 && !m_engine_reduces) {
       --blocking.group;
     } else if (residue_bytes > output_bytes && blocking.kb > 1024) {
       blocking.kb =
@@ -188,18 +213,6 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
   auto* Y = at<std::int8_t>(base, m_layout.outputs);
   void* engine_workspace = base + m_layout.engine;
 
-  // Sizes and places of the planes for one block of C and of k.
-  const auto geometry_of = [&](std::int64_t block_m, std::int64_t block_n, std::int64_t block_k) {
-    PlaneGeometry g;
-    g.m = block_m, g.n = block_n, g.k = block_k;
-    g.lda = g.ldb = round_up(block_k, k_padding);
-    g.ldp = round_up(block_m, vector_padding);
-    g.stride_a = g.lda * round_up(block_m, vector_padding);
-    g.stride_b = g.ldb * round_up(block_n, vector_padding);
-    g.stride_p = g.ldp * round_up(block_n, vector_padding);
-    return g;
-  };
-
   reset_control(exec, control);
   const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
   const std::int64_t vectors_at_once = records / chunks_of(k);
@@ -221,7 +234,7 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
       for (std::int64_t j = 0; j < n; j += nb) {
         const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
         for (std::int64_t l = 0; l < k; l += kb) {
-          const PlaneGeometry g = geometry_of(bm, bn, std::min(kb, k - l));
+          const PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), 1);
           quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, rA, g.lda, g.stride_a / g.lda);
           quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, rA + g.stride_a, g.ldb,
                    g.stride_b / g.ldb);
@@ -244,7 +257,7 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
       const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
       const std::int64_t stride_y = round_up(bm, vector_padding) * round_up(bn, vector_padding);
       for (std::int64_t l = 0; l < k; l += kb) {
-        PlaneGeometry g = geometry_of(bm, bn, std::min(kb, k - l));
+        PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), m_blocking.group);
         std::int8_t* rB = rA + m_num_moduli * g.stride_a;
         const ResidueOperand block_rows{part(rows, i, bm, l, g.k),
                                         row_exponent + i,
@@ -259,7 +272,14 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
                  m_num_moduli, m_toward_zero);
         for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
           g.count = std::min(m_blocking.group, m_num_moduli - p);
-          multiply(exec, engine, g, rA + p * g.stride_a, rB + p * g.stride_b, P, false, engine_workspace);
+          const std::int8_t* group_a = rA + p * g.stride_a;
+          const std::int8_t* group_b = rB + p * g.stride_b;
+          if (m_engine_reduces) {
+            multiply_reduce(exec, engine, g, group_a, group_b, table, p, Y + p * stride_y, l > 0,
+                            engine_workspace);
+            continue;
+          }
+          multiply(exec, engine, g, group_a, group_b, P, false, engine_workspace);
           if (!fused)
             reduce(exec, kernels, {p, g.count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y}, table, l > 0);
         }

@@ -269,8 +269,8 @@ inline const char* name_of(Bound bound) {
 template <class Space>
 std::vector<const char*> usable_backends() {
   std::vector<const char*> usable;
-  for (const char* name : {"cublas", "onednn", "host-amx", "host-avx512vnni", "host-avxvnni", "host-avx2",
-                           "host-portable", "portable"}) {
+  for (const char* name : {"wgmma", "cublas", "onednn", "host-amx", "host-avx512vnni", "host-avxvnni",
+                           "host-avx2", "host-portable", "portable"}) {
     GemmOptions options;
     options.backend = name;
     if (GemmPlan<Space, double>::can_run(1, 1, 1, options)) usable.push_back(name);

@@ -263,37 +263,131 @@ TYPED_TEST(Int8GemmEngines, ProductsOfTheVectors) {
   EXPECT_GT(cases, 150);
 }
 
+/// Products and reduction in one go, against sums in 64-bit integers; what must not be touched is not.
+template <class ExecutionSpace>
+void expect_reduced(const std::string& name, const Problem& problem, int first, bool accumulate,
+                    Random& random) {
+  using Memory = typename ExecutionSpace::memory_space;
+  SCOPED_TRACE(name + ": " + to_string(problem) + " from modulus " + std::to_string(first) +
+               (accumulate ? " accumulate" : ""));
+  const PlaneGeometry g = geometry_of(problem);
+  const auto entry = [&random](int, std::int64_t, std::int64_t) { return random.int8(); };
+  const Int8Buffer a = make_planes(g.m, g.k, g.lda, g.stride_a, g.count, entry);
+  const Int8Buffer b = make_planes(g.n, g.k, g.ldb, g.stride_b, g.count, entry);
+  const int s = std::max(first + g.count, Impl::min_moduli);
+  const std::vector<int> w = reference_inverses(s);
+  const Impl::ModuliTable& table = table_of(s);
+  const auto before = [&](std::int64_t index) {
+    const std::int32_t m = table.modulus[first + index / g.stride_p];
+    return static_cast<std::int8_t>(index * 7919 % m - m / 2);
+  };
+  const auto Y = buffer<std::int8_t>(g.stride_p * g.count, 0);
+  for (std::int64_t i = 0; i < g.stride_p * g.count; ++i) Y(static_cast<std::size_t>(i)) = before(i);
+
+  const ExecutionSpace exec;
+  const auto engine = Impl::make_int8_gemm<ExecutionSpace>(name.c_str());
+  const Kokkos::View<Impl::ModuliTable, Memory> device_table("table");
+  Kokkos::deep_copy(
+      device_table,
+      Kokkos::View<const Impl::ModuliTable, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(&table));
+  const auto device_a = Kokkos::create_mirror_view_and_copy(Memory(), a),
+             device_b = Kokkos::create_mirror_view_and_copy(Memory(), b);
+  const auto device_Y = Kokkos::create_mirror_view_and_copy(Memory(), Y);
+  const Kokkos::View<char*, Memory> workspace("workspace", engine->workspace_bytes(g));
+  Impl::multiply_reduce(exec, *engine, g, device_a.data(), device_b.data(), device_table.data(), first,
+                        device_Y.data(), accumulate, workspace.data());
+  exec.fence();
+  Kokkos::deep_copy(Y, device_Y);
+
+  for (std::int64_t index = 0; index < g.stride_p * g.count; ++index) {
+    const std::int64_t p = index / g.stride_p, i = index % g.stride_p % g.ldp, j = index % g.stride_p / g.ldp;
+    const int got = Y(static_cast<std::size_t>(index));
+    if (i >= Impl::round_up(g.m, 16) || j >= Impl::round_up(g.n, 16)) {
+      ASSERT_EQ(got, before(index)) << "outside at " << index;
+    } else if (i < g.m && j < g.n) {
+      const std::int8_t* x = a.data() + p * g.stride_a + i * g.lda;
+      const std::int8_t* y = b.data() + p * g.stride_b + j * g.ldb;
+      std::int64_t sum = 0;
+      for (std::int64_t l = 0; l < g.k; ++l) sum += x[l] * y[l];
+      const auto q = static_cast<int>(first + p);
+      ASSERT_EQ(got, Impl::centered(sum * at(w, q) + (accumulate ? before(index) : 0), table.modulus[q]))
+          << "plane " << p << ", entry (" << i << ", " << j << ")";
+    }
+  }
+}
+
+TYPED_TEST(Int8GemmEngines, ReductionOnTheWayEqualsTheResiduesOfTheProducts) {
+  for (const std::string& name : this->names) {
+    const auto engine = Impl::make_int8_gemm<TypeParam>(name.c_str());
+    const bool reduces = engine->can_reduce(geometry_of({2000, 2000, 2000, 14}));
+    EXPECT_EQ(reduces, name == "wgmma");
+    if (!reduces) {
+      EXPECT_THROW(engine->run_reduced(TypeParam(), PlaneGeometry{}, nullptr, nullptr, nullptr, 0, nullptr,
+                                       false, nullptr),
+                   std::logic_error);
+      continue;
+    }
+    for (const bool accumulate : {false, true}) {
+      for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1},
+                                                                            {16, 16, 64},
+                                                                            {5, 300, 100},
+                                                                            {300, 5, 129},
+                                                                            {255, 127, 65},
+                                                                            {257, 129, 512},
+                                                                            {513, 260, 200}})
+        for (const bool with_gaps : {false, true})
+          ASSERT_NO_FATAL_FAILURE(
+              expect_reduced<TypeParam>(name, {m, n, k, 3, with_gaps}, 1, accumulate, this->random));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_reduced<TypeParam>(name, {20, 18, Impl::max_k_block, 2}, 0, accumulate, this->random));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_reduced<TypeParam>(name, {100, 90, 70, 20}, 0, accumulate, this->random));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_reduced<TypeParam>(name, {2305, 2049, 20, 2}, 0, accumulate, this->random));
+    }
+  }
+}
+
 #if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
 
-// ---- cuBLAS
+// ---- CUDA
 // ------------------------------------------------------------------------------------------------------------
 
-/// Up to the last k whose sums fit INT32, beyond what the plan asks for; cuBLAS gets it as a multiple of 64.
-TEST(Int8GemmCublas, SumsAreExactUpToTheLimitOfInt32) {
+/// The engines for the matrix units, without the slow portable one.
+std::vector<std::string> vendor_engines() {
+  std::vector<std::string> names = Impl::int8_gemm_names<Kokkos::Cuda>();
+  names.pop_back();
+  return names;
+}
+
+/// Up to the last k whose sums fit INT32, beyond what the plan asks for; the engines get it as a multiple of 64.
+TEST(Int8GemmCuda, SumsAreExactUpToTheLimitOfInt32) {
   const auto minimum = [](int, std::int64_t, std::int64_t) { return std::int8_t{-128}; };
   const auto maximum = [](int, std::int64_t, std::int64_t) { return std::int8_t{127}; };
   Random random(52);
   const auto entry = [&random](int, std::int64_t, std::int64_t) { return random.int8(); };
-  for (const std::int64_t k : {16, 17, 48, 63, 64, 65, 1000, 4096, 32767, 65535, 65536, 100000, 131007,
-                               131008, 131009, 131070, 131071})
-    for (const Problem& problem :
-         {Problem{1, 1, k}, Problem{17, 3, k}, Problem{3, 33, k}, Problem{20, 18, k, 2}}) {
-      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, false, minimum, minimum));
-      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, false, maximum, minimum));
-      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, true, minimum, maximum));
-      ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>("cublas", problem, false, entry, entry));
-    }
+  for (const std::string& name : vendor_engines())
+    for (const std::int64_t k : {16, 17, 48, 63, 64, 65, 1000, 4096, 32767, 65535, 65536, 100000, 131007,
+                                 131008, 131009, 131070, 131071})
+      for (const Problem& problem :
+           {Problem{1, 1, k}, Problem{17, 3, k}, Problem{3, 33, k}, Problem{20, 18, k, 2}}) {
+        ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>(name, problem, false, minimum, minimum));
+        ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>(name, problem, false, maximum, minimum));
+        ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>(name, problem, true, minimum, maximum));
+        ASSERT_NO_FATAL_FAILURE(expect_exact<Kokkos::Cuda>(name, problem, false, entry, entry));
+      }
 }
 
-/// The planes go in one call, or in one each where they are large.
-TEST(Int8GemmCublas, BothFormsOfTheCallAreExact) {
+/// cuBLAS gets the planes in one call, or in one each where they are large; with wgmma a cluster has many tiles.
+TEST(Int8GemmCuda, LargeProductsAreExact) {
   Random random(53);
   const auto entry = [&random](int, std::int64_t, std::int64_t) { return random.int8(); };
-  for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {2560, 2560}, {2561, 2560}, {200, 32768}, {40000, 170}})
-    for (const bool accumulate : {false, true})
-      ASSERT_NO_FATAL_FAILURE(
-          expect_exact<Kokkos::Cuda>("cublas", {m, n, 20, 3, true}, accumulate, entry, entry));
+  for (const std::string& name : vendor_engines())
+    for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {2560, 2560}, {2561, 2560}, {200, 32768}, {40000, 170}})
+      for (const bool accumulate : {false, true})
+        ASSERT_NO_FATAL_FAILURE(
+            expect_exact<Kokkos::Cuda>(name, {m, n, 20, 3, true}, accumulate, entry, entry));
 }
 
 #endif

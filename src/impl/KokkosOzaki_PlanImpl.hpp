@@ -54,12 +54,15 @@ class PlanImpl {
   /// Whether there is one pass over the products of all moduli, reduction and reconstruction together,
   /// without Y.
   bool is_fused(const Blocking& blocking) const;
+  /// Planes of INT32 products that are stored at the same time; 0: the engine reduces.
+  int product_planes(const Blocking& blocking) const;
   WorkspaceLayout layout(const Int8Gemm<ExecutionSpace>& engine, const Blocking& blocking) const;
 
   std::int64_t m_m, m_n, m_k;
   int m_num_moduli;
   bool m_accurate;  // the accurate bound applies to these sizes
   bool m_toward_zero;
+  bool m_engine_reduces;
   Blocking m_blocking;
   WorkspaceLayout m_layout;
   std::optional<ExecutionSpace> m_last_exec;  // none before the first execute

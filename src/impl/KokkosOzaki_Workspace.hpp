@@ -38,8 +38,11 @@ struct WorkspaceLayout {
 
   static constexpr std::size_t too_large = ~std::size_t{0};
 
+  /// \param product_planes  planes of INT32 products that are stored at the same time
+  /// \param keeps_outputs   whether the residues of C are stored
   WorkspaceLayout(std::int64_t m, std::int64_t n, std::int64_t k, int num_moduli, bool accurate,
-                  const Blocking& blocking, std::size_t engine_bytes, bool keeps_outputs) {
+                  const Blocking& blocking, std::size_t engine_bytes, int product_planes,
+                  bool keeps_outputs) {
     std::size_t end = 0;
     bool fits = true;
     // Sizes are products of up to four factors: formed in floating point first, so that they cannot wrap
@@ -75,7 +78,7 @@ struct WorkspaceLayout {
     if (residue_bytes < records) residue_bytes = records;
     residues = slice(residue_bytes);
     products =
-        slice(product_of({static_cast<std::size_t>(blocking.group), rows, cols, sizeof(std::int32_t)}));
+        slice(product_of({static_cast<std::size_t>(product_planes), rows, cols, sizeof(std::int32_t)}));
     outputs = slice(keeps_outputs ? product_of({s, rows, cols}) : 0);
     engine = slice(engine_bytes);
     total = fits ? end + 63 : too_large;

@@ -17,6 +17,18 @@ void multiply(const ExecutionSpace& exec, Int8Gemm<ExecutionSpace>& engine, cons
   engine.run(exec, geometry, rA, rB, P, accumulate, workspace);
 }
 
+/// \brief The stages multiply and reduce by an engine that does both (can_reduce).
+/// \param first       modulus of the first plane
+/// \param Y           of that modulus
+/// \param accumulate  as in reduce
+template <class ExecutionSpace>
+void multiply_reduce(const ExecutionSpace& exec, Int8Gemm<ExecutionSpace>& engine,
+                     const PlaneGeometry& geometry, const std::int8_t* rA, const std::int8_t* rB,
+                     const ModuliTable* table, int first, std::int8_t* Y, bool accumulate, void* workspace) {
+  ScopedRegion scoped("KokkosOzaki::multiply");
+  engine.run_reduced(exec, geometry, rA, rB, table, first, Y, accumulate, workspace);
+}
+
 }  // namespace KokkosOzaki::Impl
 
 #endif

@@ -20,6 +20,18 @@ __device__ inline std::int32_t finish(std::int32_t T, std::int32_t m, std::int32
       static_cast<std::int32_t>(static_cast<std::uint32_t>(T) * static_cast<std::uint32_t>(inverse)), m);
 }
 
+/// \brief The same in FP32, at the full rate of these units (numerical specification, section 5, "FP32 variant"):
+/// residue in the low byte.
+/// \param F  bit pattern of V + T as a float, V the smallest multiple of 256 m that is >= 2^23 + 2^19: an integer
+/// sum that starts from the pattern of V
+/// \param inverse, shift, minus_modulus  1 / m, 12582912 + V / m, -m
+__device__ inline std::uint32_t finish_in_float(std::int32_t F, float inverse, float shift,
+                                                float minus_modulus) {
+  const float sum = __int_as_float(F);
+  const float quotient = __fmaf_rn(sum, inverse, 12582912.0f) - shift;
+  return __float_as_uint(__fmaf_rn(quotient, minus_modulus, sum));
+}
+
 /// The low bytes of four words.
 __device__ inline std::uint32_t low_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c,
                                           std::uint32_t d) {

@@ -22,7 +22,7 @@ struct ResiduesKernel {
 
   struct Operand {
     ResidueOperand data;
-    std::int64_t vector_tiles;
+    TileGrid grid;
     bool aligned;
   };
   Operand first, second;
@@ -31,7 +31,7 @@ struct ResiduesKernel {
   bool toward_zero;
 
   static constexpr int plane_bytes = tile_vectors * chunk_length * 4;
-  static constexpr int constant_words = 8;  // coefficients (3), modulus, inverse, start, two unused
+  static constexpr int constant_words = 8;  // coefficients (3), start; inverse, shift, minus modulus, unused
   // The third word of digits has 16 bits only: 40 KiB at most, below what a block gets without asking for
   // more.
   static constexpr int digit_bytes = 2 * plane_bytes + (Words == 3 ? plane_bytes / 2 : 0);
@@ -47,9 +47,9 @@ struct ResiduesKernel {
     const Operand operand = of_first ? this->first : second;
     const VectorSet<double>& vectors = operand.data.vectors;
     const ResiduePlanes& planes = operand.data.planes;
-    const std::int64_t tile = of_first ? team.league_rank() : team.league_rank() - first_tiles;
-    const std::int64_t first_vector = tile % operand.vector_tiles * tile_vectors;
-    const std::int64_t first = tile / operand.vector_tiles * chunk_length;
+    std::int64_t first_vector, chunk;
+    operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
+    const std::int64_t first = chunk * chunk_length;
     std::uint64_t bits[quads_per_thread][4];
     load_entries(vectors, operand.aligned, first_vector, first, thread, bits);
 
@@ -61,10 +61,13 @@ struct ResiduesKernel {
     if (thread < count) {
       const auto* coefficient = reinterpret_cast<const std::int32_t*>(table->residue_coefficient[thread]);
       std::int32_t* c = constants + thread * constant_words;
+      const std::int32_t m = table->modulus[thread];
+      const std::int32_t quotient = ((1 << 23) + (1 << 19) + 256 * m - 1) / (256 * m) * 256;
       c[0] = coefficient[0], c[1] = coefficient[1], c[2] = coefficient[2];
-      c[3] = table->modulus[thread];
-      c[4] = static_cast<std::int32_t>(table->inverse[thread]);
-      c[5] = table->start[thread];
+      c[3] = __float_as_int(static_cast<float>(quotient * m));
+      c[4] = __float_as_int(1.0f / static_cast<float>(m));
+      c[5] = __float_as_int(static_cast<float>(12582912 + quotient));
+      c[6] = __float_as_int(static_cast<float>(-m));
     }
 
     const bool unit_stride = vectors.position_stride == 1;
@@ -120,17 +123,17 @@ struct ResiduesKernel {
     for (int p = 1; p < count; ++p) {
       out += planes.plane_stride;
       const int4 c = *reinterpret_cast<const int4*>(constants + p * constant_words);
-      const int2 d = *reinterpret_cast<const int2*>(constants + p * constant_words + 4);
+      const float4 d = *reinterpret_cast<const float4*>(constants + p * constant_words + 4);
       std::uint32_t packed[4];
 #pragma unroll
       for (int q = 0; q < 4; ++q) {
         std::uint32_t r[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          std::int32_t T = dot4(static_cast<std::int32_t>(digit[0][4 * q + i]), c.x, d.y);
+          std::int32_t T = dot4(static_cast<std::int32_t>(digit[0][4 * q + i]), c.x, c.w);
           T = dot4(static_cast<std::int32_t>(digit[1][4 * q + i]), c.y, T);
           if constexpr (Words == 3) T = dot4(static_cast<std::int32_t>(digit[2][4 * q + i]), c.z, T);
-          r[i] = static_cast<std::uint32_t>(finish(T, c.w, d.x));
+          r[i] = finish_in_float(T, d.x, d.y, d.z);
         }
         packed[q] = low_bytes(r[0], r[1], r[2], r[3]);
       }
@@ -149,15 +152,14 @@ inline void residues_cuda(const Kokkos::Cuda& exec, const ResidueOperand& first,
       second_grid(second.planes.padded, second.planes.ld);
   const auto launch = [&](auto words) {
     using Kernel = ResiduesKernel<decltype(words)::value>;
-    Kokkos::parallel_for(
-        "KokkosOzaki::residues",
-        typename Kernel::Policy(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
-            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-        Kernel{{first, grid.vector_tiles, quads_are_aligned(first.vectors)},
-               {second, second_grid.vector_tiles, quads_are_aligned(second.vectors)},
-               static_cast<int>(grid.tiles),
-               table,
-               toward_zero});
+    Kokkos::parallel_for("KokkosOzaki::residues",
+                         typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
+                             .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+                         Kernel{{first, grid, quads_are_aligned(first.vectors)},
+                                {second, second_grid, quads_are_aligned(second.vectors)},
+                                grid.tiles(),
+                                table,
+                                toward_zero});
   };
   if (moduli_count <= 16)
     launch(std::integral_constant<int, 2>{});

@@ -17,7 +17,8 @@ struct QuantizeKernel {
   VectorSet<double> vectors;
   const std::int32_t* exponent;
   std::int8_t* out;
-  std::int64_t ld, padded, vector_tiles;
+  std::int64_t ld, padded;
+  TileGrid grid;
   bool aligned;
 
   static constexpr int row_words = quads_per_vector + 1;  // odd: neither direction conflicts
@@ -25,8 +26,9 @@ struct QuantizeKernel {
 
   __device__ void operator()(const TilePolicy<4>::member_type& team) const {
     const int thread = team.team_rank();
-    const std::int64_t first_vector = team.league_rank() % vector_tiles * tile_vectors;
-    const std::int64_t first = team.league_rank() / vector_tiles * chunk_length;
+    std::int64_t first_vector, chunk;
+    grid.place(team.league_rank(), first_vector, chunk);
+    const std::int64_t first = chunk * chunk_length;
     std::uint64_t bits[quads_per_thread][4];
     load_entries(vectors, aligned, first_vector, first, thread, bits);
     auto* words =
@@ -108,11 +110,10 @@ inline void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& vec
                           std::int64_t padded) {
   using namespace CudaStages;
   const TileGrid grid(padded, ld);
-  Kokkos::parallel_for(
-      "KokkosOzaki::quantize",
-      TilePolicy<4>(exec, static_cast<int>(grid.tiles), tile_threads, 1)
-          .set_scratch_size(0, Kokkos::PerTeam(int{QuantizeKernel::scratch_bytes})),
-      QuantizeKernel{vectors, exponent, q, ld, padded, grid.vector_tiles, quads_are_aligned(vectors)});
+  Kokkos::parallel_for("KokkosOzaki::quantize",
+                       TilePolicy<4>(exec, grid.tiles(), tile_threads, 1)
+                           .set_scratch_size(0, Kokkos::PerTeam(int{QuantizeKernel::scratch_bytes})),
+                       QuantizeKernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(vectors)});
 }
 
 inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& product, std::int32_t* row_maxima,

@@ -26,13 +26,22 @@ template <int MinBlocks>
 using TilePolicy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
                                       Kokkos::LaunchBounds<tile_threads, MinBlocks>>;
 
-/// The tiles of a set of vectors, numbered along the vectors first.
+/// \brief The tiles of a set of vectors, in the order of the blocks: along the positions first, so that what is
+/// at work at the same time writes long runs of memory.
 struct TileGrid {
-  std::int64_t vector_tiles, tiles;
+  std::uint32_t vector_tiles, chunks;
 
   TileGrid(std::int64_t vectors, std::int64_t positions)
-      : vector_tiles((vectors + tile_vectors - 1) / tile_vectors),
-        tiles(vector_tiles * ((positions + chunk_length - 1) / chunk_length)) {}
+      : vector_tiles(static_cast<std::uint32_t>((vectors + tile_vectors - 1) / tile_vectors)),
+        chunks(static_cast<std::uint32_t>((positions + chunk_length - 1) / chunk_length)) {}
+
+  int tiles() const { return static_cast<int>(std::int64_t{vector_tiles} * chunks); }
+
+  __device__ void place(int tile, std::int64_t& first_vector, std::int64_t& chunk) const {
+    const auto index = static_cast<std::uint32_t>(tile);
+    first_vector = static_cast<std::int64_t>(index / chunks) * tile_vectors;
+    chunk = index % chunks;
+  }
 };
 
 /// Which vector and quad of the tile the thread's entry group `r` is.

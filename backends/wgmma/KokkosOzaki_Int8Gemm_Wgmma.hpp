@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_INT8GEMM_WGMMA_HPP
+#define KOKKOSOZAKI_INT8GEMM_WGMMA_HPP
+
+#include "../../src/KokkosOzaki_Error.hpp"
+#include "../../src/impl/KokkosOzaki_KokkosCompat.hpp"
+#include "../KokkosOzaki_Int8Gemm.hpp"
+#include "KokkosOzaki_WgmmaKernels.hpp"
+
+namespace KokkosOzaki::Impl {
+
+/// \brief INT8 products by own kernels for compute capability 9.0, which also reduce: one launch for all
+/// moduli, INT8 residues out.
+class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
+ public:
+  const char* name() const override { return "wgmma"; }
+  bool can_reduce(const PlaneGeometry& g) const override {
+    return !wgmma_cuts_k(Kokkos::Cuda().cuda_device(), g);
+  }
+
+  void run(const Kokkos::Cuda& exec, const PlaneGeometry& g, const std::int8_t* rA, const std::int8_t* rB,
+           std::int32_t* P, bool accumulate, void*) override {
+    int status = 0;
+    check(wgmma_multiply(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, status), status,
+          g);
+  }
+
+  void run_reduced(const Kokkos::Cuda& exec, const PlaneGeometry& g, const std::int8_t* rA,
+                   const std::int8_t* rB, const ModuliTable* table, int first, std::int8_t* Y,
+                   bool accumulate, void*) override {
+    int status = 0;
+    check(wgmma_multiply_reduce(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, table, first, Y,
+                                accumulate, status),
+          status, g);
+  }
+
+ private:
+  static void check(const char* failed, int status, const PlaneGeometry& g) {
+    if (failed == nullptr) return;
+    throw BackendError(std::string("KokkosOzaki: ") + failed + " failed with status " +
+                       std::to_string(status) + " (m=" + std::to_string(g.m) + ", n=" + std::to_string(g.n) +
+                       ", k=" + std::to_string(g.k) + ", planes=" + std::to_string(g.count) +
+                       "); C is unspecified.");
+  }
+};
+
+}  // namespace KokkosOzaki::Impl
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_WGMMAKERNELS_HPP
+#define KOKKOSOZAKI_WGMMAKERNELS_HPP
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "../../src/impl/KokkosOzaki_ModuliTable.hpp"
+#include "../KokkosOzaki_Int8Gemm.hpp"
+
+/// \file
+/// What the kernels of compute capability 9.0 offer to the engine; free of Kokkos, because they are compiled
+/// for an architecture of their own (sm_90a).
+
+namespace KokkosOzaki::Impl {
+
+/// Whether the device has the instructions of sm_90a. \param device  CUDA device number
+bool wgmma_usable(int device);
+
+/// Whether there are so few tiles that several clusters share one and its sums meet in P.
+bool wgmma_cuts_k(int device, const PlaneGeometry& geometry);
+
+/// \brief Enqueues P[p] = rA[p]^T rB[p] of all planes; contract as Int8Gemm::run.
+/// \return a null pointer, or the call that failed, with its code in `status`
+const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry& geometry,
+                           const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
+                           int& status);
+
+/// \brief Enqueues products and reduction of all planes; contract as Int8Gemm::run_reduced.
+/// \return as wgmma_multiply
+const char* wgmma_multiply_reduce(cudaStream_t stream, int device, const PlaneGeometry& geometry,
+                                  const std::int8_t* rA, const std::int8_t* rB, const ModuliTable* table,
+                                  int first, std::int8_t* Y, bool accumulate, int& status);
+
+}  // namespace KokkosOzaki::Impl
+
+#endif
