@@ -461,7 +461,12 @@ const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry&
   target.data = P;
   if (tiles.splits > 1) {
     // All rows and columns that the kernel may write.
-    if (!accumulate) {
+    const bool contiguous = g.ldp == padded(g.m, 16) && g.stride_p == g.ldp * padded(g.n, 16);
+    if (!accumulate && contiguous) {
+      status = cudaMemsetAsync(P, 0, static_cast<std::size_t>(g.stride_p * g.count) * sizeof(std::int32_t),
+                               stream);
+      if (status != cudaSuccess) return "cudaMemsetAsync";
+    } else if (!accumulate) {
       const std::size_t width = static_cast<std::size_t>(padded(g.m, 16)) * sizeof(std::int32_t);
       for (int p = 0; p < g.count; ++p) {
         status = cudaMemset2DAsync(P + p * g.stride_p, static_cast<std::size_t>(g.ldp) * sizeof(std::int32_t),

@@ -38,6 +38,13 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const double* x, std::in
   return {sum, e};
 }
 
+/// What a chunk adds to the square sum of a vector with exponent e: ceil(S_c / 4^(e - e_c)).
+KOKKOS_INLINE_FUNCTION std::uint64_t chunk_share(const ChunkStatistics& record, std::int32_t e) {
+  if (record.exponent == zero_vector) return 0;
+  const int shift = 2 * (e - record.exponent);
+  return shift >= 64 ? 1 : ((record.square_sum - 1) >> shift) + 1;  // S_c >= 1
+}
+
 /// The statistics of a vector from those of its chunks, `stride` records apart: e = max e_c, S = sum ceil(S_c
 /// / 4^(e - e_c)).
 KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk, std::int64_t stride,
@@ -47,12 +54,7 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk,
     e = chunk[c * stride].exponent > e ? chunk[c * stride].exponent : e;
   if (e == zero_vector || e == flagged_vector) return {0, e};
   std::uint64_t sum = 0;
-  for (std::int64_t c = 0; c < chunks; ++c) {
-    const ChunkStatistics& record = chunk[c * stride];
-    if (record.exponent == zero_vector) continue;
-    const int shift = 2 * (e - record.exponent);
-    sum += shift >= 64 ? 1 : ((record.square_sum - 1) >> shift) + 1;  // ceil, S_c >= 1
-  }
+  for (std::int64_t c = 0; c < chunks; ++c) sum += chunk_share(chunk[c * stride], e);
   return {sum, e};
 }
 
@@ -128,21 +130,23 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
   ScopedRegion region("KokkosOzaki::statistics");
   const std::int64_t chunk_count = chunks_of(first.length);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
-    if (kernels != nullptr) statistics_chunks_cuda(exec, first, second, chunks);
-  }
-  if (!is_cuda_space_v<ExecutionSpace> || kernels == nullptr) {
-    ChunkStatistics* out = chunks;
-    for (const VectorSet<double>& vectors : {first, second}) {
-      if (vectors.count == 0) continue;
-      if (kernels != nullptr)
-        for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
-                      HostChunkStatistics{kernels, vectors.count, out});
-      else
-        Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
-                             Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
-                             ChunkStatisticsFunctor{vectors, out});
-      out += vectors.count * chunk_count;
+    if (kernels != nullptr) {
+      statistics_chunks_cuda(exec, first, second, chunks);
+      return statistics_join_cuda(exec, chunks, first.count, second.count, chunk_count, exponent, square_sum,
+                                  &control->any_flagged);
     }
+  }
+  ChunkStatistics* out = chunks;
+  for (const VectorSet<double>& vectors : {first, second}) {
+    if (vectors.count == 0) continue;
+    if (kernels != nullptr)
+      for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
+                    HostChunkStatistics{kernels, vectors.count, out});
+    else
+      Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
+                           Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
+                           ChunkStatisticsFunctor{vectors, out});
+    out += vectors.count * chunk_count;
   }
   Kokkos::parallel_for(
       "KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, first.count + second.count),

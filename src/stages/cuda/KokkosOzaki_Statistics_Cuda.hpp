@@ -10,6 +10,7 @@
 namespace KokkosOzaki::Impl {
 
 KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const double* x, std::int64_t stride, int length);
+KOKKOS_INLINE_FUNCTION std::uint64_t chunk_share(const ChunkStatistics& record, std::int32_t e);
 
 namespace CudaStages {
 
@@ -136,6 +137,60 @@ struct ChunkStatisticsKernel {
   }
 };
 
+/// \brief As JoinChunksFunctor, eight vectors a team and 64 threads a vector, for few and long vectors as well.
+/// The eight records of a chunk lie side by side.
+struct JoinChunksKernel {
+  static constexpr int team_vectors = 8, team_threads = 512, warps = team_threads / 32;
+  static constexpr int scratch_bytes = warps * team_vectors * 12 + 8;
+  using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
+                                    Kokkos::LaunchBounds<team_threads, 2>>;
+
+  const ChunkStatistics* in;  // [chunk][vector], twice
+  std::int64_t first_count, second_count, chunks;
+  std::int32_t* exponent;
+  std::uint64_t* square_sum;
+  std::int32_t* any_flagged;
+
+  __device__ void operator()(const Policy::member_type& team) const {
+    const int thread = team.team_rank(), warp = thread / 32, in_team = thread % team_vectors;
+    const std::int64_t v = static_cast<std::int64_t>(team.league_rank()) * team_vectors + in_team;
+    const bool inside = v < first_count + second_count, of_first = v < first_count;
+    const ChunkStatistics* record = of_first ? in + v : in + first_count * chunks + (v - first_count);
+    const std::int64_t stride = of_first ? first_count : second_count;
+    const std::int64_t begin = inside ? thread / team_vectors : chunks;
+    constexpr int step = team_threads / team_vectors;
+    auto* sums = reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
+    auto* maxima = reinterpret_cast<std::int32_t*>(sums + warps * team_vectors);
+
+    std::int32_t e = zero_vector;
+    for (std::int64_t c = begin; c < chunks; c += step) e = max(e, record[c * stride].exponent);
+#pragma unroll
+    for (int distance = team_vectors; distance < 32; distance *= 2)
+      e = max(e, __shfl_xor_sync(0xFFFFFFFFu, e, distance));
+    maxima[warp * team_vectors + in_team] = e;
+    team.team_barrier();
+#pragma unroll
+    for (int w = 0; w < warps; ++w) e = max(e, maxima[w * team_vectors + in_team]);
+
+    const bool has_sum = e != zero_vector && e != flagged_vector;
+    std::uint64_t sum = 0;
+    if (has_sum)
+      for (std::int64_t c = begin; c < chunks; c += step) sum += chunk_share(record[c * stride], e);
+#pragma unroll
+    for (int distance = team_vectors; distance < 32; distance *= 2)
+      sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
+    sums[warp * team_vectors + in_team] = sum;
+    team.team_barrier();
+    if (thread >= team_vectors || !inside) return;
+    sum = 0;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) sum += sums[w * team_vectors + in_team];
+    exponent[v] = e;
+    square_sum[v] = sum;
+    if (e == flagged_vector) atomicOr(any_flagged, 1);
+  }
+};
+
 }  // namespace CudaStages
 
 /// \param chunks  the records of `first`, then those of `second`
@@ -151,6 +206,19 @@ inline void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<dou
       ChunkStatisticsKernel{{first, chunks, grid, quads_are_aligned(first)},
                             {second, chunks + records, second_grid, quads_are_aligned(second)},
                             grid.tiles()});
+}
+
+/// \param any_flagged  set where a vector has an Inf or NaN
+inline void statistics_join_cuda(const Kokkos::Cuda& exec, const ChunkStatistics* in,
+                                 std::int64_t first_count, std::int64_t second_count, std::int64_t chunks,
+                                 std::int32_t* exponent, std::uint64_t* square_sum,
+                                 std::int32_t* any_flagged) {
+  using Kernel = CudaStages::JoinChunksKernel;
+  const std::int64_t teams = (first_count + second_count + Kernel::team_vectors - 1) / Kernel::team_vectors;
+  Kokkos::parallel_for("KokkosOzaki::statistics_join",
+                       Kernel::Policy(exec, static_cast<int>(teams), Kernel::team_threads, 1)
+                           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+                       Kernel{in, first_count, second_count, chunks, exponent, square_sum, any_flagged});
 }
 
 }  // namespace KokkosOzaki::Impl
