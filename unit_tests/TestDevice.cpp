@@ -439,7 +439,8 @@ TEST(DeviceTest, WhatWouldAllocateIsRefusedWhileTheStreamIsCaptured) {
     const Matrix A = spread(70, 300, 1.0, 97), B = spread(300, 53, 1.0, 98), C(70, 53, 3.0);
     const DeviceOperand<> a(A), b(B), c(C);
     const Matrix small_A = spread(5, 30, 1.0, 97), small_B = spread(30, 4, 1.0, 98);
-    const DeviceOperand<> small_a(small_A), small_b(small_B), small_c(Matrix(5, 4, poison()));
+    const DeviceOperand<> small_a(small_A), small_b(small_B);
+    DeviceOperand<> small_c(Matrix(5, 4, poison()));
     const auto call = [&] { gemm(exec, "N", "N", 1.0, a.view(), b.view(), 0.5, c.view()); };
     const auto small_call = [&] {
       gemm(exec, "N", "N", 1.0, small_a.view(), small_b.view(), 0.0, small_c.view());
