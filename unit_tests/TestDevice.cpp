@@ -445,6 +445,11 @@ TEST(DeviceTest, WhatWouldAllocateIsRefusedWhileTheStreamIsCaptured) {
     const auto small_call = [&] {
       gemm(exec, "N", "N", 1.0, small_a.view(), small_b.view(), 0.0, small_c.view());
     };
+    // sizes are plain arithmetic
+    EXPECT_EQ("nothing was thrown", refusal(stream, [] {
+                EXPECT_TRUE(DevicePlan::can_run(70, 53, 300));
+                EXPECT_LT(0u, DevicePlan::workspace_bytes(70, 53, 300));
+              }));
     // the first call on this stream
     EXPECT_NE(std::string::npos, refusal(stream, call).find("KokkosOzaki::gemm: " + reason));
     EXPECT_NE(std::string::npos, refusal(stream, [&] {
