@@ -114,6 +114,42 @@ template <class Variant>
 class SplitPreparation : public StageTest<Variant> {};
 TYPED_TEST_SUITE(SplitPreparation, StageVariants, VariantNames);
 
+TYPED_TEST(SplitPreparation, EqualsTheVectors) {
+  using Space = typename TypeParam::ExecutionSpace;
+  const auto engine = Impl::make_int8_gemm<Space>("portable");
+  int cases = 0;
+  for (const GemmVector& v : f64_vectors()) {
+    if (!v.has_stages) continue;
+    SCOPED_TRACE(v.name);
+    const PlacedVectors rows(v.a, placements(v.m, v.k)[2]), cols(v.b, placements(v.n, v.k)[0]);
+    Impl::InputPreparation<Space> preparation(this->kernels, *engine, rows.set(), cols.set(), v.num_moduli,
+                                              v.accurate ? Bound::accurate : Bound::fast, v.toward_zero);
+    preparation.exponents(this->exec);
+    preparation.split_integers(this->exec);
+    preparation.split_residues(this->exec);
+    this->exec.fence();
+    const auto alpha = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), preparation.alpha());
+    for (std::int64_t i = 0; i < v.m + v.n; ++i)
+      ASSERT_EQ(i < v.m ? at(v.alpha_a, i) : at(v.alpha_b, i - v.m), alpha(static_cast<std::size_t>(i)));
+    if (!v.has_residues) continue;
+    ++cases;
+    const auto planes = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), preparation.planes());
+    const std::int64_t ld = Impl::round_up(v.k, Impl::k_padding);
+    const std::int64_t stride_a = ld * Impl::round_up(v.m, Impl::vector_padding),
+                       stride_b = ld * Impl::round_up(v.n, Impl::vector_padding);
+    for (std::int64_t p = 0; p < v.num_moduli; ++p)
+      for (std::int64_t i = 0; i < v.m + v.n; ++i)
+        for (std::int64_t l = 0; l < v.k; ++l) {
+          const std::int64_t index = i < v.m ? p * stride_a + i * ld + l
+                                             : v.num_moduli * stride_a + p * stride_b + (i - v.m) * ld + l;
+          ASSERT_EQ(i < v.m ? at(at(v.residue_a, p), i, l) : at(at(v.residue_b, p), i - v.m, l),
+                    planes(static_cast<std::size_t>(index)))
+              << "modulus " << p << ", vector " << i << ", position " << l;
+        }
+  }
+  EXPECT_GT(cases, 150);
+}
+
 TYPED_TEST(SplitPreparation, HasTheExponentsAndResiduesOfTheFusedForm) {
   using Space = typename TypeParam::ExecutionSpace;
   Random random(73);
