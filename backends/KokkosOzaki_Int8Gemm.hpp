@@ -52,7 +52,12 @@ class Int8Gemm {
   /// Bytes of scratch memory that run() needs for this geometry.
   virtual std::size_t workspace_bytes(const PlaneGeometry&) const { return 0; }
 
-  /// \brief Enqueues the products of all planes on `exec`.
+  /// \brief Makes what only run() needs, such as a vendor's handle; where an engine is asked for sizes alone it
+  /// is left out.
+  /// \throws BackendError  a vendor library could not be initialised
+  virtual void prepare() {}
+
+  /// \brief Enqueues the products of all planes on `exec`; prepare() came before.
   /// \param accumulate  false: P is overwritten unread; true: the products are added to P
   /// \param workspace   workspace_bytes(geometry) bytes on a 64-byte boundary, or null where that is 0
   /// \throws BackendError  a vendor library reported a failure

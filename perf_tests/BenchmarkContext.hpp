@@ -14,6 +14,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,16 +58,16 @@ inline Matrix random_matrix(std::int64_t rows, std::int64_t cols, double phi, st
   return matrix;
 }
 
-/// The inputs, made once for each size.
-inline std::map<std::pair<std::int64_t, std::int64_t>, Matrix>& inputs() {
-  static std::map<std::pair<std::int64_t, std::int64_t>, Matrix> cache;
+/// The inputs, made once for each size and seed.
+using InputKey = std::tuple<std::int64_t, std::int64_t, std::uint64_t>;
+inline std::map<InputKey, Matrix>& inputs() {
+  static std::map<InputKey, Matrix> cache;
   return cache;
 }
 
-inline Matrix input(std::int64_t rows, std::int64_t cols) {
+inline Matrix input(std::int64_t rows, std::int64_t cols, std::uint64_t seed = 123456) {
   constexpr double phi = 0.5;
-  constexpr std::uint64_t seed = 123456;
-  Matrix& matrix = inputs()[{rows, cols}];
+  Matrix& matrix = inputs()[{rows, cols, seed}];
   if (matrix.data() == nullptr) matrix = random_matrix(rows, cols, phi, seed);
   return matrix;
 }

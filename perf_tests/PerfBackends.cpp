@@ -30,6 +30,7 @@ void int8_products(benchmark::State& state, const std::string& engine_name, std:
   const std::int64_t rows = g.ldp, cols = Impl::round_up(n, Impl::vector_padding);
   g.stride_a = rows * g.lda, g.stride_b = cols * g.ldb, g.stride_p = g.ldp * cols;
   const auto engine = Impl::make_int8_gemm<Space>(engine_name.c_str());
+  engine->prepare();
   using Bytes = Kokkos::View<std::int8_t*, Space::memory_space>;
   const Bytes a("a", static_cast<std::size_t>(g.stride_a)), b("b", static_cast<std::size_t>(g.stride_b));
   const Kokkos::View<std::int32_t*, Space::memory_space> p("p", static_cast<std::size_t>(g.stride_p));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "impl/KokkosOzaki_PlanImpl.hpp"
+#include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -34,7 +35,10 @@ class ContextRegistry {
       m_hook_is_set = true;
     }
     auto& context = m_contexts[{instance_key(exec), backend != nullptr ? std::string("=") + backend : ""}];
-    if (context == nullptr) context = std::make_unique<Context<ExecutionSpace>>(backend);
+    if (context == nullptr) {
+      check_not_captured("gemm", exec);
+      context = std::make_unique<Context<ExecutionSpace>>(backend);
+    }
     body(*context);
   }
 
@@ -63,6 +67,7 @@ void gemm(const ExecutionSpace& exec, char transA, char transB, double alpha,
   ContextRegistry<ExecutionSpace>::instance().with_context(
       exec, options.backend, [&](Context<ExecutionSpace>& context) {
         PlanImpl<ExecutionSpace> plan("gemm", C.rows, C.cols, a.length, options, *context.engine);
+        if (context.workspace.extent(0) < plan.workspace_bytes()) check_not_captured("gemm", exec);
         context.reserve(plan.workspace_bytes());
         plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
       });

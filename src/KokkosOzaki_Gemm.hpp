@@ -31,6 +31,8 @@ void gemm(const ExecutionSpace& exec, char transA, char transB, double alpha,
 /// \param[in] options what accuracy is promised and how, see GemmOptions and docs/accuracy.md
 /// \throws std::invalid_argument wrong trans letters, extents, strides, overlap or options; C is untouched
 /// \throws WorkspaceError the workspace cannot be had; C is untouched
+/// \throws Error the stream of exec is being captured and the call would allocate; the capture and C are
+///   untouched
 /// \throws BackendError a vendor library reported a failure; C is unspecified
 /// \note Memory: GemmPlan::workspace_bytes(m, n, k, options), kept for the next call until
 ///   release_workspaces().

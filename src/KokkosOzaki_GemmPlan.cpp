@@ -16,6 +16,7 @@
 #include "stages/KokkosOzaki_Residues.hpp"
 #include "stages/KokkosOzaki_Scale.hpp"
 #include "stages/KokkosOzaki_Statistics.hpp"
+#include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -64,6 +65,7 @@ Context<ExecutionSpace>::Context(const char* backend)
       tables(Kokkos::view_alloc(std::string("KokkosOzaki::moduli_tables"), Kokkos::WithoutInitializing),
              table_count),
       control(Kokkos::view_alloc(std::string("KokkosOzaki::control"), Kokkos::WithoutInitializing)) {
+  engine->prepare();
   Kokkos::deep_copy(tables, Kokkos::View<const ModuliTable*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
                                 moduli_tables(), table_count));
 }
@@ -365,11 +367,12 @@ std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes(std::int64_t m, st
 }
 
 template <class ExecutionSpace, class Scalar>
-GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpace&, char transA, char transB,
-                                           std::int64_t m, std::int64_t n, std::int64_t k,
+GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpace& exec, char transA,
+                                           char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                                            const GemmOptions& options)
     : m_transA(transA), m_transB(transB), m_m(m), m_n(n), m_k(k) {
   Impl::check_plan("GemmPlan", transA, transB, m, n, k, options);
+  Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
   m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace>>(
       "GemmPlan", std::max<std::int64_t>(m, 1), std::max<std::int64_t>(n, 1), std::max<std::int64_t>(k, 1),

@@ -60,6 +60,7 @@ class GemmPlan {
   /// \throws std::invalid_argument a trans letter is not one of N, T, C; a size is negative or too large
   ///   (k >= 2^32, or a matrix of 2^56 entries); an option is out of range; too few moduli for this k; no such backend
   /// \throws WorkspaceError the workspace cannot be had, or the cap is below the smallest block
+  /// \throws Error the stream of exec is being captured
   GemmPlan(const ExecutionSpace& exec, char transA, char transB, std::int64_t m, std::int64_t n,
            std::int64_t k, const GemmOptions& options = {});
 

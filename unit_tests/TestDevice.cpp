@@ -415,6 +415,73 @@ TEST(DeviceTest, GemmEnqueuesOnItsStreamOnlyAndNeverWaits) {
   release_workspaces();  // of streams that are no more
 }
 
+/// The message of the Error that the capture of `body` ends in; the capture itself must go on.
+template <class Body>
+std::string refusal(const Stream& stream, const Body& body) {
+  std::string message = "nothing was thrown";
+  const Graph graph(stream, [&] {
+    try {
+      body();
+    } catch (const Error& error) {
+      message = error.what();
+    }
+  });
+  EXPECT_EQ(0u, graph.nodes());
+  return message;
+}
+
+TEST(DeviceTest, WhatWouldAllocateIsRefusedWhileTheStreamIsCaptured) {
+  const std::string reason = "memory would have to be allocated, and the stream is being captured";
+  for (const unsigned flags : {unrelated_to_default, related_to_default}) {
+    release_workspaces();
+    const Stream stream(flags);
+    const Device exec(stream);
+    const Matrix A = spread(70, 300, 1.0, 97), B = spread(300, 53, 1.0, 98), C(70, 53, 3.0);
+    const DeviceOperand<> a(A), b(B), c(C);
+    const Matrix small_A = spread(5, 30, 1.0, 97), small_B = spread(30, 4, 1.0, 98);
+    const DeviceOperand<> small_a(small_A), small_b(small_B);
+    DeviceOperand<> small_c(Matrix(5, 4, poison()));
+    const auto call = [&] { gemm(exec, "N", "N", 1.0, a.view(), b.view(), 0.5, c.view()); };
+    const auto small_call = [&] {
+      gemm(exec, "N", "N", 1.0, small_a.view(), small_b.view(), 0.0, small_c.view());
+    };
+    // sizes are plain arithmetic
+    EXPECT_EQ("nothing was thrown", refusal(stream, [] {
+                EXPECT_TRUE(DevicePlan::can_run(70, 53, 300));
+                EXPECT_LT(0u, DevicePlan::workspace_bytes(70, 53, 300));
+              }));
+    // the first call on this stream
+    EXPECT_NE(std::string::npos, refusal(stream, call).find("KokkosOzaki::gemm: " + reason));
+    EXPECT_NE(std::string::npos, refusal(stream, [&] {
+                                   const DevicePlan plan(exec, 'N', 'N', 70, 53, 300);
+                                 }).find("KokkosOzaki::GemmPlan: " + reason));
+    EXPECT_NE(std::string::npos, refusal(stream, [&] {
+                                   const DevicePlan plan(ExternalWorkspace{}, exec, 'N', 'N', 70, 53, 300);
+                                 }).find(reason));
+    // a call that is larger than the workspace, and then in the same capture one that is not
+    small_call();
+    exec.fence();
+    std::string message = "nothing was thrown";
+    small_c.assign(Matrix(5, 4, poison()));
+    const Graph graph(stream, [&] {
+      try {
+        call();
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      small_call();
+    });
+    EXPECT_NE(std::string::npos, message.find("KokkosOzaki::gemm: " + reason)) << message;
+    graph.replay();
+    EXPECT_TRUE(same_bits(product<Host>(small_A, small_B), small_c.values()));
+    EXPECT_TRUE(same_bits(C, c.values()));
+    call();
+    exec.fence();
+    EXPECT_TRUE(same_bits(product<Host>(A, B, {}, 1.0, 0.5, C), c.values()));
+    release_workspaces();  // the next stream may have the same address
+  }
+}
+
 /// A product with everything that it needs, and a result for each turn.
 struct Job {
   Job(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOptions& its_options, int turns)

@@ -91,6 +91,7 @@ void expect_exact(const std::string& name, const Problem& problem, bool accumula
   const std::unique_ptr<Impl::Int8Gemm<ExecutionSpace>> engine =
       Impl::make_int8_gemm<ExecutionSpace>(name.c_str());
   ASSERT_STREQ(engine->name(), name.c_str());
+  engine->prepare();
   ASSERT_LT(problem.k << 14, std::int64_t{1} << 31) << "the sums of the test must fit INT32";
   const std::size_t workspace_bytes = engine->workspace_bytes(g), guard_bytes = 64;
   const Kokkos::View<char*, Memory> workspace(

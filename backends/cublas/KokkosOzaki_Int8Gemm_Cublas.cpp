@@ -38,15 +38,18 @@ struct CublasInt8Gemm::Handle {
   cublasHandle_t value = nullptr;
 };
 
-CublasInt8Gemm::CublasInt8Gemm() : m_handle(std::make_unique<Handle>()) {
+CublasInt8Gemm::CublasInt8Gemm() : m_handle(std::make_unique<Handle>()) {}
+
+CublasInt8Gemm::~CublasInt8Gemm() {
+  if (m_handle->value != nullptr) cublasDestroy(m_handle->value);
+}
+
+void CublasInt8Gemm::prepare() {
+  if (m_handle->value != nullptr) return;
   const cublasStatus_t status = cublasCreate(&m_handle->value);
   if (status != CUBLAS_STATUS_SUCCESS)
     throw BackendError(std::string("KokkosOzaki: cublasCreate failed with status ") + std::to_string(status) +
                        " (" + cublasGetStatusName(status) + ").");
-}
-
-CublasInt8Gemm::~CublasInt8Gemm() {
-  cublasDestroy(m_handle->value);
 }
 
 std::size_t CublasInt8Gemm::workspace_bytes(const PlaneGeometry&) const {

@@ -16,11 +16,11 @@ namespace KokkosOzaki::Impl {
 /// constraint of cuBLAS on m, n, k and leading dimensions holds for any shape.
 class CublasInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
  public:
-  /// \throws BackendError  cuBLAS could not be initialised
   CublasInt8Gemm();
   ~CublasInt8Gemm() override;
 
   const char* name() const override { return "cublas"; }
+  void prepare() override;
   std::size_t workspace_bytes(const PlaneGeometry& geometry) const override;
   void run(const Kokkos::Cuda& exec, const PlaneGeometry& geometry, const std::int8_t* rA,
            const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace) override;
