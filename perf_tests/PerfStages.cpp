@@ -2,8 +2,7 @@
 //
 // Where the time of a call goes: green, the preparation of the inputs (statistics, scale, bound product,
 // residues); yellow, the INT8 products; blue, the residues of the outputs; red, the reconstruction. From the
-// library's profiling regions inside whole calls, with one group of moduli at a time, so that reduction and
-// reconstruction are stages of their own; and the residue stage in two steps with stored integers in place of
+// library's profiling regions inside whole calls (with an engine that reduces, blue is part of yellow); and the residue stage in two steps with stored integers in place of
 // one ("split"), on the same operands. Names: Stages/<backend>/<bound>/n/moduli. --csv=FILE writes a row for
 // each n, bound, number of moduli and form as soon as it is there, and at the end FILE-fits.csv.
 #include <cstdio>
@@ -332,7 +331,7 @@ void stages(benchmark::State& state, std::int64_t n, const GemmOptions& options)
 #if defined(KOKKOS_ENABLE_CUDA)
 const std::int64_t sizes[] = {1024, 2048, 8192, 16384};
 const int moduli_counts[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
-const char* const backends[] = {"cublas"};
+const char* const backends[] = {"cublas", "wgmma"};
 #else
 const std::int64_t sizes[] = {512, 1024, 2048};
 const int moduli_counts[] = {8, 14, 16, 20};
@@ -350,7 +349,11 @@ void register_benchmarks() {
           options.backend = backend;
           options.num_moduli = num_moduli;
           options.bound = bound;
-          options.moduli_per_group = 1;
+          // One group of moduli at a time, so that reduction and reconstruction are stages of their own. An
+          // engine that reduces is shown as it is used, and for the usual numbers of moduli.
+          const bool reduces = std::string(backend) == "wgmma";
+          options.moduli_per_group = reduces ? 0 : 1;
+          if (reduces && (num_moduli < 13 || num_moduli > 18)) continue;
           if (!GemmPlan<Space, double>::can_run(n, n, n, options)) continue;
           const std::string name = std::string("Stages/") + backend +
                                    (bound == Bound::fast ? "/fast/" : "/accurate/") + std::to_string(n) +
