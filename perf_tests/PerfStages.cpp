@@ -2,9 +2,10 @@
 //
 // Where the time of a call goes: green, the preparation of the inputs (statistics, scale, bound product,
 // residues); yellow, the INT8 products; blue, the residues of the outputs; red, the reconstruction. From the
-// library's profiling regions inside whole calls (with an engine that reduces, blue is part of yellow); and the residue stage in two steps with stored integers in place of
-// one ("split"), on the same operands. Names: Stages/<backend>/<bound>/n/moduli. --csv=FILE writes a row for
-// each n, bound, number of moduli and form as soon as it is there, and at the end FILE-fits.csv.
+// library's profiling regions inside whole calls (with an engine that reduces, blue is part of yellow); and
+// the residue stage in two steps with stored integers in place of one ("split"), on the same operands. Names:
+// Stages/<backend>/<bound>/n/moduli. --csv=FILE writes a row for each n, bound, number of moduli and form as
+// soon as it is there, and at the end FILE-fits.csv.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
