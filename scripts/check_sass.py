@@ -18,12 +18,14 @@ CLASSES = {
     "FP64": r"D(ADD|MUL|FMA|SETP|MNMX|MMA)\b",
     "conversion": r"(I2F|F2I|F2F|I2I|I2FP|F2FP|FRND)\b",
     "FP32": r"F(ADD|MUL|FMA|SETP|MNMX|SEL|CHK|SWZADD|SET)\b|MUFU\b",
-    "memory": r"(LD|ST|LDG|STG|LDS|STS|LDC|ULDC|LDL|STL|LDGSTS|ATOM|ATOMG|ATOMS|RED|REDG)\b",
+    "tensor": r"(IGMMA|IMMA|HGMMA|HMMA)\b",
+    "memory": r"(LD|ST|LDG|STG|LDS|STS|LDC|ULDC|LDL|STL|LDGSTS|ATOM|ATOMG|ATOMS|RED|REDG|UTMALDG)\b",
     "integer": r"U?(IMAD|IADD3|IADD|IDP|ISETP|IMNMX|LEA|LOP3|SHF|SHL|SHR|PRMT|SEL|VIADD\w*|VIMNMX\w*|VOTE|FLO|POPC|BREV|IABS|MOV|REDUX)\b",
 }
-KERNELS = ("ChunkStatisticsKernel", "QuantizeKernel", "BoundMaximaKernel", "ResiduesKernel", "ReduceKernel", "ReconstructKernel")
-NO_FP64 = ("ResiduesKernel", "ReduceKernel", "ChunkStatisticsKernel", "QuantizeKernel", "BoundMaximaKernel")
+NO_FP64 = ("ChunkStatisticsKernel", "JoinChunksKernel", "QuantizeKernel", "BoundMaximaKernel", "ResiduesKernel", "multiply_kernel",
+           "ReduceKernel")
 NO_FP64_IN_LOOPS = ("ReconstructKernel",)
+KERNELS = NO_FP64 + NO_FP64_IN_LOOPS
 
 
 def classify(instruction):
@@ -38,16 +40,16 @@ def classify(instruction):
 
 def kernels(sass):
     """name, architecture and [(address, instruction)] of every function"""
-    name, architecture, code = None, "", []
+    name, architecture, next_architecture, code = None, "", "", []
     for line in sass.splitlines():
         match = re.search(r"arch = (sm_\w+)", line)
         if match:
-            architecture = match.group(1)
+            next_architecture = match.group(1)
         match = re.search(r"Function : (\S+)", line)
         if match:
             if name:
                 yield name, architecture, code
-            name, code = match.group(1), []
+            name, architecture, code = match.group(1), next_architecture, []
         match = re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", line)
         if match:
             code.append((int(match.group(1), 16), match.group(2)))
@@ -80,8 +82,8 @@ def main():
         if not kernel:
             continue
         # The template arguments tell the variants apart.
-        arguments = re.search(rf"{kernel}I((?:L[ib]\d+E)+)", name)
-        label = kernel + ("<" + ", ".join(re.findall(r"L[ib](\d+)E", arguments.group(1))) + ">" if arguments else "")
+        arguments = re.findall(r"L(?:[ib]|NS\w*?E)(\d+)E", name.split(kernel, 1)[1]) if f"{kernel}I" in name else []
+        label = kernel + ("<" + ", ".join(arguments) + ">" if arguments else "")
         if (label, architecture) in seen:
             continue
         seen.add((label, architecture))
