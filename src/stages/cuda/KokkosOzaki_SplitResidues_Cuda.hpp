@@ -32,7 +32,7 @@ struct ScaledIntegersKernel {
 
   struct Operand {
     SplitOperand data;
-    std::int64_t vector_tiles;
+    TileGrid grid;
     bool aligned;
   };
   Operand first, second;
@@ -57,9 +57,9 @@ struct ScaledIntegersKernel {
     const bool of_first = team.league_rank() < first_tiles;
     const Operand operand = of_first ? this->first : second;
     const VectorSet<double>& vectors = operand.data.vectors;
-    const std::int64_t tile = of_first ? team.league_rank() : team.league_rank() - first_tiles;
-    const std::int64_t first_vector = tile % operand.vector_tiles * tile_vectors;
-    const std::int64_t first = tile / operand.vector_tiles * chunk_length;
+    std::int64_t first_vector, chunk;
+    operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
+    const std::int64_t first = chunk * chunk_length;
     const auto usable = [&](std::int64_t v) {
       return v < vectors.count && operand.data.exponent[v] != flagged_vector;
     };
@@ -234,7 +234,7 @@ struct StoredResiduesKernel {
   struct Operand {
     ScaledIntegers integers;
     ResiduePlanes planes;
-    std::int64_t vector_tiles;
+    TileGrid grid;
   };
   Operand first, second;
   int first_tiles;
@@ -256,9 +256,9 @@ struct StoredResiduesKernel {
     const Operand operand = of_first ? this->first : second;
     const ScaledIntegers& from = operand.integers;
     const ResiduePlanes& planes = operand.planes;
-    const std::int64_t tile = of_first ? team.league_rank() : team.league_rank() - first_tiles;
-    const std::int64_t first_vector = tile % operand.vector_tiles * tile_vectors;
-    const std::int64_t first = tile / operand.vector_tiles * chunk_length;
+    std::int64_t first_vector, chunk;
+    operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
+    const std::int64_t first = chunk * chunk_length;
 
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
     auto* pairs = reinterpret_cast<ulonglong2*>(shared);
@@ -354,14 +354,13 @@ inline void scaled_integers_cuda(const Kokkos::Cuda& exec, const SplitOperand& f
       second_grid(second.integers.padded, second.integers.ld);
   const auto launch = [&](auto words) {
     using Kernel = ScaledIntegersKernel<decltype(words)::value>;
-    Kokkos::parallel_for(
-        "KokkosOzaki::scaled_integers",
-        typename Kernel::Policy(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
-            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-        Kernel{{first, grid.vector_tiles, quads_are_aligned(first.vectors)},
-               {second, second_grid.vector_tiles, quads_are_aligned(second.vectors)},
-               static_cast<int>(grid.tiles),
-               toward_zero});
+    Kokkos::parallel_for("KokkosOzaki::scaled_integers",
+                         typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
+                             .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+                         Kernel{{first, grid, quads_are_aligned(first.vectors)},
+                                {second, second_grid, quads_are_aligned(second.vectors)},
+                                grid.tiles(),
+                                toward_zero});
   };
   if (moduli_count <= 16)
     launch(std::integral_constant<int, 2>{});
@@ -377,14 +376,13 @@ void stored_residues_cuda(ReducerTag<R>, const Kokkos::Cuda& exec, const SplitOp
       second_grid(second.planes.padded, second.planes.ld);
   const auto launch = [&](auto reducer) {
     using Kernel = StoredResiduesKernel<decltype(reducer)>;
-    Kokkos::parallel_for(
-        "KokkosOzaki::stored_residues",
-        typename Kernel::Policy(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
-            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-        Kernel{{first.integers, first.planes, grid.vector_tiles},
-               {second.integers, second.planes, second_grid.vector_tiles},
-               static_cast<int>(grid.tiles),
-               table});
+    Kokkos::parallel_for("KokkosOzaki::stored_residues",
+                         typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
+                             .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+                         Kernel{{first.integers, first.planes, grid},
+                                {second.integers, second.planes, second_grid},
+                                grid.tiles(),
+                                table});
   };
   if constexpr (R == Reducer::high_low)
     launch(ReducerHighLow{});
