@@ -92,8 +92,9 @@ __device__ inline void copy_async(int4* to, const int4* from) {
 /// \tparam FromProducts reads P and reduces; otherwise reads Y
 template <int W, bool FromProducts>
 struct ReconstructKernel {
-  using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
-                                    Kokkos::LaunchBounds<reconstruct_threads, 6>>;
+  using Policy = Kokkos::TeamPolicy < Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
+        Kokkos::LaunchBounds<reconstruct_threads, FromProducts || W> 4 ? 6 : 8 >>
+      ;
 
   const std::int32_t* P;  // of modulus 0; laid out as block.Y
   ReconstructBlock block;
@@ -104,6 +105,7 @@ struct ReconstructKernel {
   int count;                        // moduli
   bool aligned;                     // rows of C are 16-byte words
 
+  static constexpr int most_groups = ((4 * W < max_moduli ? 4 * W : max_moduli) + 2) / 3;  // with W words
   static constexpr int constant_bytes = static_cast<int>(sizeof(OutputConstants));
   static constexpr int scratch_bytes =
       constant_bytes + (FromProducts ? 3 * groups_in_flight * reconstruct_threads * 16 : 0) + 16;
@@ -146,9 +148,19 @@ struct ReconstructKernel {
     team.team_barrier();
     if (!inside || block.col_exponent[j] == flagged_vector) return;
 
+    // All residues are on their way before the first is needed.
+    [[maybe_unused]] std::uint32_t residue[FromProducts ? 1 : 3 * most_groups];
+    if constexpr (!FromProducts) {
+#pragma unroll
+      for (int p = 0; p < 3 * most_groups; ++p)
+        residue[p] =
+            p < count ? __ldcs(reinterpret_cast<const std::uint32_t*>(block.Y + p * block.stride_y + offset))
+                      : 0;
+    }
+
     std::int64_t sum[4][W] = {};
     std::int32_t quotient[4] = {1 << 23, 1 << 23, 1 << 23, 1 << 23};
-    for (int g = 0; 3 * g < count; ++g) {
+    const auto add_group = [&](int g) {
       if constexpr (FromProducts)
         asm volatile("cp.async.wait_group %0;" ::"n"(groups_in_flight - 1) : "memory");
       std::int32_t z[4] = {};
@@ -165,9 +177,9 @@ struct ReconstructKernel {
             y[i] = finish(dot4_unsigned(static_cast<std::uint32_t>(product[i]) + 0x80808080u, c.x, c.w), c.y,
                           c.z);
         } else {
-          const char4 residues = __ldcs(reinterpret_cast<const char4*>(
-              block.Y + min(3 * g + in_group, count - 1) * block.stride_y + offset));
-          y[0] = residues.x, y[1] = residues.y, y[2] = residues.z, y[3] = residues.w;
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            y[i] = static_cast<std::int32_t>(residue[3 * g + in_group] << (24 - 8 * i)) >> 24;
         }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -182,6 +194,13 @@ struct ReconstructKernel {
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum[i][w] += static_cast<std::int64_t>(z[i]) * limb;
       }
+    };
+    if constexpr (FromProducts) {
+      for (int g = 0; 3 * g < count; ++g) add_group(g);
+    } else {
+#pragma unroll
+      for (int g = 0; g < most_groups; ++g)
+        if (3 * g < count) add_group(g);
     }
 
     const std::int32_t beta = block.col_alpha[j];
