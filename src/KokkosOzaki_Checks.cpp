@@ -36,8 +36,7 @@ void check_trans(const char* function, const char* name, char trans) {
   }
 }
 
-template <class T>
-void check_strides(const char* function, const char* name, const MatrixRef<T>& x) {
+void check_strides(const char* function, const char* name, const OperandShape& x) {
   if (x.rows == 0 || x.cols == 0) return;
   const bool rows_matter = x.rows > 1, cols_matter = x.cols > 1;
   bool distinct = (!rows_matter || x.row_stride > 0) && (!cols_matter || x.col_stride > 0);
@@ -49,8 +48,7 @@ void check_strides(const char* function, const char* name, const MatrixRef<T>& x
          " with strides ", x.row_stride, " and ", x.col_stride);
 }
 
-template <class T>
-std::int64_t last_offset(const MatrixRef<T>& x) {
+std::int64_t last_offset(const OperandShape& x) {
   return (x.rows - 1) * x.row_stride + (x.cols - 1) * x.col_stride;
 }
 
@@ -66,14 +64,15 @@ struct Panel {
 
 /// Whether two operands provably share an entry. Where the strides differ and only a search could tell, the
 /// answer is no.
-bool overlap(const MatrixRef<const double>& x, const MatrixRef<const double>& y) {
+bool overlap(const OperandShape& x, const OperandShape& y) {
   const auto x_first = reinterpret_cast<std::uintptr_t>(x.data),
              y_first = reinterpret_cast<std::uintptr_t>(y.data);
   if (y_first < x_first) return overlap(y, x);
-  const std::uintptr_t x_end = x_first + (static_cast<std::uintptr_t>(last_offset(x)) + 1) * sizeof(double);
+  const std::uintptr_t x_end = x_first + static_cast<std::uintptr_t>((last_offset(x) + 1) * x.element_bytes);
   if (x_end <= y_first) return false;
+  if (x.element_bytes != y.element_bytes) return true;  // not parts of one matrix
   const auto bytes = static_cast<std::int64_t>(y_first - x_first);
-  if (bytes == 0 || bytes % static_cast<std::int64_t>(sizeof(double)) != 0) return true;
+  if (bytes == 0 || bytes % x.element_bytes != 0) return true;
 
   // The strides that matter, at most two different ones for a common grid of rows `step` apart and columns
   // `ld` apart.
@@ -93,7 +92,7 @@ bool overlap(const MatrixRef<const double>& x, const MatrixRef<const double>& y)
 
   // y starts dj columns and di rows after x. A y that crosses the end of x's columns shows up one column
   // later as well.
-  const std::int64_t distance = bytes / static_cast<std::int64_t>(sizeof(double));
+  const std::int64_t distance = bytes / x.element_bytes;
   for (std::int64_t wrap = 0; wrap < 2; ++wrap) {
     const std::int64_t dj = distance / ld + wrap, offset = distance - dj * ld;
     if (offset % step != 0) continue;
@@ -103,32 +102,31 @@ bool overlap(const MatrixRef<const double>& x, const MatrixRef<const double>& y)
   return false;
 }
 
-template <class T>
-std::string sizes(const char* name, const MatrixRef<T>& x) {
+std::string sizes(const char* name, const OperandShape& x) {
   return std::string(name) + " " + std::to_string(x.rows) + "x" + std::to_string(x.cols);
 }
 
-void check_memory(const char* function, const MatrixRef<const double>& A, const MatrixRef<const double>& B,
-                  const MatrixRef<double>& C) {
+void check_memory(const char* function, const OperandShape& A, const OperandShape& B, const OperandShape& C) {
   check_strides(function, "A", A);
   check_strides(function, "B", B);
   check_strides(function, "C", C);
   if (C.rows == 0 || C.cols == 0) return;
-  const std::pair<const char*, const MatrixRef<const double>*> operands[] = {{"A", &A}, {"B", &B}};
+  const std::pair<const char*, const OperandShape*> operands[] = {{"A", &A}, {"B", &B}};
   for (const auto& [name, x] : operands)
-    if (x->rows > 0 && x->cols > 0 && overlap(*x, {C.data, C.rows, C.cols, C.row_stride, C.col_stride}))
+    if (x->rows > 0 && x->cols > 0 && overlap(*x, C))
       fail(function, "C must not overlap ", name, " (", sizes(name, *x), ", ", sizes("C", C), ")");
 }
 
-/// S <= 2^32 k must fit 64 bits (method.md, "Statistics"), and so must every byte count of a workspace. No
+/// S <= 2^32 parts k must fit 64 bits (method.md, "Statistics"), and so must every byte count of a workspace. No
 /// memory holds more.
-void check_sizes(const char* function, std::int64_t m, std::int64_t n, std::int64_t k) {
+void check_sizes(const char* function, ScalarShape scalar, std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::int64_t most_vectors = std::int64_t{1} << 48, most_entries = std::int64_t{1} << 56;
   const std::int64_t longest = std::max(m, n);
-  if (k >> 32 != 0 || longest > most_vectors || (m > 0 && n > most_entries / m) ||
+  const int k_bits = scalar.parts == 1 ? 32 : 31;
+  if (k >> k_bits != 0 || longest > most_vectors || (m > 0 && n > most_entries / m) ||
       (k > 0 && longest > most_entries / k))
-    fail(function, "sizes are too large (k must be below 2^32, a matrix below 2^56 entries), got m=", m,
-         ", n=", n, ", k=", k);
+    fail(function, "sizes are too large (k must be below 2^", k_bits,
+         ", a matrix below 2^56 entries), got m=", m, ", n=", n, ", k=", k);
 }
 
 void check_options(const char* function, const GemmOptions& options) {
@@ -140,39 +138,41 @@ void check_options(const char* function, const GemmOptions& options) {
     fail(function, "moduli_per_group must not be negative, got ", options.moduli_per_group);
 }
 
+/// Rows and columns of op(x).
+std::pair<std::int64_t, std::int64_t> extents_of_op(const OperandShape& x, char trans) {
+  return is_transposed(trans) ? std::make_pair(x.cols, x.rows) : std::make_pair(x.rows, x.cols);
+}
+
 }  // namespace
 
-void check_gemm(const char* function, char transA, char transB, const MatrixRef<const double>& A,
-                const MatrixRef<const double>& B, const MatrixRef<double>& C, const GemmOptions& options) {
+void check_gemm(const char* function, ScalarShape scalar, char transA, char transB, const OperandShape& A,
+                const OperandShape& B, const OperandShape& C, const GemmOptions& options) {
   check_trans(function, "transA", transA);
   check_trans(function, "transB", transB);
-  const auto a = is_transposed(transA) ? A.transposed() : A;
-  const auto b = is_transposed(transB) ? B.transposed() : B;
+  const auto [m, k] = extents_of_op(A, transA);
+  const auto [b_rows, n] = extents_of_op(B, transB);
   std::ostringstream shapes;
   shapes << " (transA=" << transA << ' ' << sizes("A", A) << ", transB=" << transB << ' ' << sizes("B", B)
          << ", " << sizes("C", C) << ")";
-  if (b.rows != a.cols)
-    fail(function, "op(B) has ", b.rows, " rows, op(A) has ", a.cols, " columns", shapes.str());
-  if (C.rows != a.rows) fail(function, "C has ", C.rows, " rows, op(A) has ", a.rows, " rows", shapes.str());
-  if (C.cols != b.cols)
-    fail(function, "C has ", C.cols, " columns, op(B) has ", b.cols, " columns", shapes.str());
-  check_sizes(function, C.rows, C.cols, a.cols);
+  if (b_rows != k) fail(function, "op(B) has ", b_rows, " rows, op(A) has ", k, " columns", shapes.str());
+  if (C.rows != m) fail(function, "C has ", C.rows, " rows, op(A) has ", m, " rows", shapes.str());
+  if (C.cols != n) fail(function, "C has ", C.cols, " columns, op(B) has ", n, " columns", shapes.str());
+  check_sizes(function, scalar, m, n, k);
   check_memory(function, A, B, C);
   check_options(function, options);
 }
 
-void check_plan(const char* function, char transA, char transB, std::int64_t m, std::int64_t n,
-                std::int64_t k, const GemmOptions& options) {
+void check_plan(const char* function, ScalarShape scalar, char transA, char transB, std::int64_t m,
+                std::int64_t n, std::int64_t k, const GemmOptions& options) {
   check_trans(function, "transA", transA);
   check_trans(function, "transB", transB);
   if (m < 0 || n < 0 || k < 0) fail(function, "sizes must not be negative, got m=", m, ", n=", n, ", k=", k);
-  check_sizes(function, m, n, k);
+  check_sizes(function, scalar, m, n, k);
   check_options(function, options);
 }
 
 void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,
-                   const MatrixRef<const double>& A, const MatrixRef<const double>& B,
-                   const MatrixRef<double>& C) {
+                   const OperandShape& A, const OperandShape& B, const OperandShape& C) {
   const char* function = "GemmPlan::execute";
   const auto expect = [&](const char* name, std::int64_t rows, std::int64_t cols, std::int64_t got_rows,
                           std::int64_t got_cols) {
@@ -186,32 +186,34 @@ void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std
   check_memory(function, A, B, C);
 }
 
-std::string moduli_complaint(std::int64_t k, const GemmOptions& options) {
+std::string moduli_complaint(ScalarShape scalar, std::int64_t k, const GemmOptions& options) {
   if (k == 0) return {};
+  const std::int64_t terms = scalar.parts * k;
   std::ostringstream why;
   if (options.num_moduli != 0) {
-    if (guard_fast(options.num_moduli, k) >= 2) return {};
+    if (guard_fast(options.num_moduli, terms) >= 2) return {};
     int enough = options.num_moduli;
-    while (enough <= max_moduli && guard_fast(enough, k) < 2) ++enough;
+    while (enough <= max_moduli && guard_fast(enough, terms) < 2) ++enough;
     why << "too few moduli for this k: num_moduli=" << options.num_moduli << ", k=" << k << " needs at least "
         << enough;
     return why.str();
   }
-  if (select_normwise(k, options.accuracy, options.rounding) != 0) return {};
+  if (select_normwise(terms, options.accuracy, options.rounding, scalar.precision) != 0) return {};
   why << "the accuracy asked for (normwise, c=";
   if (options.accuracy.is_root_of_k())
-    why << "sqrt(k)";
+    why << (scalar.parts == 1 ? "sqrt(k)" : "sqrt(2k)");
   else
     why << options.accuracy.constant();
   why << ") needs more than " << max_moduli << " moduli for k=" << k;
   return why.str();
 }
 
-int resolve_num_moduli(const char* function, std::int64_t k, const GemmOptions& options) {
-  const std::string complaint = moduli_complaint(k, options);
+int resolve_num_moduli(const char* function, ScalarShape scalar, std::int64_t k, const GemmOptions& options) {
+  const std::string complaint = moduli_complaint(scalar, k, options);
   if (!complaint.empty()) fail(function, complaint);
   if (options.num_moduli != 0) return options.num_moduli;
-  return k == 0 ? min_moduli : select_normwise(k, options.accuracy, options.rounding);
+  return k == 0 ? min_moduli
+                : select_normwise(scalar.parts * k, options.accuracy, options.rounding, scalar.precision);
 }
 
 }  // namespace KokkosOzaki::Impl

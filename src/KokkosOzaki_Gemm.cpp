@@ -55,28 +55,29 @@ class ContextRegistry {
 
 }  // namespace
 
-template <class ExecutionSpace>
-void gemm(const ExecutionSpace& exec, char transA, char transB, double alpha,
-          const MatrixRef<const double>& A, const MatrixRef<const double>& B, double beta,
-          const MatrixRef<double>& C, const GemmOptions& options) {
-  check_gemm("gemm", transA, transB, A, B, C, options);
-  const VectorSet<double> a = rows_of(is_transposed(transA) ? A.transposed() : A);
-  const VectorSet<double> b = rows_of(is_transposed(transB) ? B : B.transposed());
+template <class ExecutionSpace, class Scalar, class AElement, class BElement>
+void gemm(const ExecutionSpace& exec, char transA, char transB, const Scalar& alpha,
+          const MatrixRef<const AElement>& A, const MatrixRef<const BElement>& B, const Scalar& beta,
+          const MatrixRef<Scalar>& C, const GemmOptions& options) {
+  check_gemm("gemm", ScalarShape::of<Scalar>(), transA, transB, A, B, C, options);
+  const VectorSet<AElement> a = rows_of(op(A, transA));
+  const VectorSet<BElement> b = rows_of(op(B, transB).transposed());
   if (C.rows == 0 || C.cols == 0) return;
-  if (alpha == 0 || a.length == 0) return apply_beta(exec, beta, C);
+  if (alpha == Scalar(0) || a.length == 0) return apply_beta(exec, beta, C);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       exec, options.backend, [&](Context<ExecutionSpace>& context) {
-        PlanImpl<ExecutionSpace> plan("gemm", C.rows, C.cols, a.length, options, *context.engine);
+        PlanImpl<ExecutionSpace, Scalar> plan("gemm", C.rows, C.cols, a.length, options, *context.engine);
         if (context.workspace.extent(0) < plan.workspace_bytes()) check_not_captured("gemm", exec);
         context.reserve(plan.workspace_bytes());
         plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
       });
 }
 
-#define KOKKOSOZAKI_INSTANTIATE(SPACE)                                                        \
-  template void gemm<SPACE>(const SPACE&, char, char, double, const MatrixRef<const double>&, \
-                            const MatrixRef<const double>&, double, const MatrixRef<double>&, \
-                            const GemmOptions&);
+#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                        \
+  template void gemm<SPACE, SCALAR, A, B>(const SPACE&, char, char, const SCALAR&,              \
+                                          const MatrixRef<const A>&, const MatrixRef<const B>&, \
+                                          const SCALAR&, const MatrixRef<SCALAR>&, const GemmOptions&);
+#define KOKKOSOZAKI_INSTANTIATE(SPACE) KOKKOSOZAKI_FOR_EACH_MIX(KOKKOSOZAKI_INSTANTIATE_MIX, SPACE)
 KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_INSTANTIATE)
 #undef KOKKOSOZAKI_INSTANTIATE
 

@@ -10,24 +10,26 @@ namespace KokkosOzaki {
 
 namespace Impl {
 
-template <class ExecutionSpace>
-void gemm(const ExecutionSpace& exec, char transA, char transB, double alpha,
-          const MatrixRef<const double>& A, const MatrixRef<const double>& B, double beta,
-          const MatrixRef<double>& C, const GemmOptions& options);
+template <class ExecutionSpace, class Scalar, class AElement, class BElement>
+void gemm(const ExecutionSpace& exec, char transA, char transB, const Scalar& alpha,
+          const MatrixRef<const AElement>& A, const MatrixRef<const BElement>& B, const Scalar& beta,
+          const MatrixRef<Scalar>& C, const GemmOptions& options);
 
 }  // namespace Impl
 
-/// \brief C := alpha*op(A)*op(B) + beta*C to FP64 accuracy, computed with INT8 products.
+/// \brief C := alpha*op(A)*op(B) + beta*C to the accuracy of C's type, computed with INT8 products.
 /// \tparam ExecSpace a space that KokkosOzaki was built for (docs/backends.md)
 /// \param[in] exec instance; all work is enqueued on it; no fence
-/// \param[in] transA "N", "T" or "C"
+/// \param[in] transA "N", "T" or "C" (conjugate transpose)
 /// \param[in] transB "N", "T" or "C"
 /// \param[in] alpha 0: A and B are not read
-/// \param[in] A m x k if transA is N, else k x m; double; LayoutLeft, LayoutRight or LayoutStride; accessible
-///   from exec
+/// \param[in] A m x k if transA is N, else k x m; the value type of C, or float where that is double (complex
+///   likewise; it is converted entry by entry, without a copy); LayoutLeft, LayoutRight or LayoutStride;
+///   accessible from exec
 /// \param[in] B k x n if transB is N, else n x k; like A
 /// \param[in] beta 0: C is overwritten unread
-/// \param[in,out] C m x n; read only if beta != 0; must not overlap A or B
+/// \param[in,out] C m x n; float, double, Kokkos::complex<float> or Kokkos::complex<double>; read only if
+///   beta != 0; must not overlap A or B
 /// \param[in] options what accuracy is promised and how, see GemmOptions and docs/accuracy.md
 /// \throws std::invalid_argument wrong trans letters, extents, strides, overlap or options; C is untouched
 /// \throws WorkspaceError the workspace cannot be had; C is untouched

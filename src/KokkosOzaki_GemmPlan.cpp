@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "../backends/KokkosOzaki_Backends.hpp"
@@ -32,13 +33,14 @@ T* at(char* base, std::size_t offset) {
 }
 
 /// The vectors first .. first+count-1 at the positions position .. position+length-1.
-VectorSet<double> part(const VectorSet<double>& v, std::int64_t first, std::int64_t count,
-                       std::int64_t position, std::int64_t length) {
-  return {v.data + first * v.vector_stride + position * v.position_stride, count, length, v.vector_stride,
-          v.position_stride};
+template <class Element>
+VectorSet<Element> part(const VectorSet<Element>& v, std::int64_t first, std::int64_t count,
+                        std::int64_t position, std::int64_t length) {
+  return {v.at(first, position), count, length, v.vector_stride, v.position_stride, v.conj};
 }
 
-VectorSet<double> part(const VectorSet<double>& v, std::int64_t first, std::int64_t count) {
+template <class Element>
+VectorSet<Element> part(const VectorSet<Element>& v, std::int64_t first, std::int64_t count) {
   return part(v, first, count, 0, v.length);
 }
 
@@ -84,42 +86,44 @@ void Context<ExecutionSpace>::reserve(std::size_t bytes) {
   }
 }
 
-template <class ExecutionSpace>
-PlanImpl<ExecutionSpace>::PlanImpl(const char* function, std::int64_t m, std::int64_t n, std::int64_t k,
-                                   const GemmOptions& options, const Int8Gemm<ExecutionSpace>& engine)
+template <class ExecutionSpace, class Scalar>
+PlanImpl<ExecutionSpace, Scalar>::PlanImpl(const char* function, std::int64_t m, std::int64_t n,
+                                           std::int64_t k, const GemmOptions& options,
+                                           const Int8Gemm<ExecutionSpace>& engine)
     : m_m(m),
       m_n(n),
       m_k(k),
-      m_num_moduli(resolve_num_moduli(function, k, options)),
-      m_accurate(options.bound == Bound::accurate && guard_accurate(m_num_moduli, k) >= 2 &&
-                 k <= max_k_block),
+      m_num_moduli(resolve_num_moduli(function, ScalarShape::of<Scalar>(), k, options)),
+      m_accurate(options.bound == Bound::accurate && guard_accurate(m_num_moduli, terms()) >= 2 &&
+                 terms() <= max_k_block),
       m_toward_zero(options.rounding == Rounding::toward_zero),
-      m_engine_reduces(engine.can_reduce(
-          block_geometry(m, n, std::min(k, max_k_block),
-                         options.moduli_per_group == 0 ? m_num_moduli : options.moduli_per_group))),
+      m_engine_reduces(!is_complex_v<Scalar> &&
+                       engine.can_reduce(block_geometry(
+                           m, n, std::min(k, max_k_block),
+                           options.moduli_per_group == 0 ? m_num_moduli : options.moduli_per_group))),
       m_blocking(choose_blocking(engine, options.max_workspace_bytes, options.moduli_per_group)),
       m_layout(layout(engine, m_blocking)) {}
 
-template <class ExecutionSpace>
-bool PlanImpl<ExecutionSpace>::is_fused(const Blocking& blocking) const {
-  return is_cuda_space_v<ExecutionSpace> && !m_engine_reduces && blocking.group == m_num_moduli &&
-         blocking.kb >= m_k;
+template <class ExecutionSpace, class Scalar>
+bool PlanImpl<ExecutionSpace, Scalar>::is_fused(const Blocking& blocking) const {
+  return is_cuda_space_v<ExecutionSpace> && std::is_same_v<Scalar, double> && !m_engine_reduces &&
+         blocking.group == m_num_moduli && blocking.kb >= m_k;
 }
 
-template <class ExecutionSpace>
-int PlanImpl<ExecutionSpace>::product_planes(const Blocking& blocking) const {
-  if (!m_engine_reduces) return blocking.group;
+template <class ExecutionSpace, class Scalar>
+int PlanImpl<ExecutionSpace, Scalar>::product_planes(const Blocking& blocking) const {
+  if (!m_engine_reduces) return products * blocking.group;
   return m_accurate ? 1 : 0;  // the bound product
 }
 
-template <class ExecutionSpace>
-WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>& engine,
-                                                 const Blocking& blocking) const {
+template <class ExecutionSpace, class Scalar>
+WorkspaceLayout PlanImpl<ExecutionSpace, Scalar>::layout(const Int8Gemm<ExecutionSpace>& engine,
+                                                         const Blocking& blocking) const {
   // Rows and columns change places for a row-major C.
-  const std::size_t straight =
-      engine.workspace_bytes(block_geometry(blocking.mb, blocking.nb, blocking.kb, blocking.group));
-  const std::size_t turned =
-      engine.workspace_bytes(block_geometry(blocking.nb, blocking.mb, blocking.kb, blocking.group));
+  const std::size_t straight = engine.workspace_bytes(
+      block_geometry(blocking.mb, blocking.nb, blocking.kb, products * blocking.group));
+  const std::size_t turned = engine.workspace_bytes(
+      block_geometry(blocking.nb, blocking.mb, blocking.kb, products * blocking.group));
   return {m_m,
           m_n,
           m_k,
@@ -128,12 +132,14 @@ WorkspaceLayout PlanImpl<ExecutionSpace>::layout(const Int8Gemm<ExecutionSpace>&
           blocking,
           std::max(straight, turned),
           product_planes(blocking),
-          !is_fused(blocking)};
+          !is_fused(blocking),
+          products,
+          parts};
 }
 
-template <class ExecutionSpace>
-Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap,
-                                                   int group) const {
+template <class ExecutionSpace, class Scalar>
+Blocking PlanImpl<ExecutionSpace, Scalar>::choose_blocking(const Int8Gemm<ExecutionSpace>& engine,
+                                                           std::size_t cap, int group) const {
   const int default_group = is_cuda_space_v<ExecutionSpace> ? m_num_moduli : 1;
   Blocking blocking{m_m, m_n, std::min({m_k, engine.max_k(), max_k_block}),
                     group == 0 ? default_group : std::min(group, m_num_moduli)};
@@ -144,7 +150,7 @@ Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace
   // kept.
   constexpr double most_product_bytes = 0x1p+32;
   if (blocking.group > 1 && !m_engine_reduces)
-    while (static_cast<double>(blocking.mb) * static_cast<double>(4 * blocking.group) *
+    while (static_cast<double>(blocking.mb) * static_cast<double>(4 * products * blocking.group) *
                    static_cast<double>(blocking.nb) >
                most_product_bytes &&
            blocking.nb > 1024)
@@ -161,9 +167,9 @@ Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace
   while (needed > cap) {
     const auto rows = static_cast<double>(round_up(blocking.mb, vector_padding));
     const auto cols = static_cast<double>(round_up(blocking.nb, vector_padding));
-    const double output_bytes = rows * cols * (m_num_moduli + 4 * product_planes(blocking));
+    const double output_bytes = rows * cols * (parts * m_num_moduli + 4 * product_planes(blocking));
     const double residue_bytes =
-        (rows + cols) * m_num_moduli * static_cast<double>(round_up(blocking.kb, k_padding));
+        (rows + cols) * products * m_num_moduli * static_cast<double>(round_up(blocking.kb, k_padding));
     std::int64_t& longer = blocking.mb >= blocking.nb ? blocking.mb : blocking.nb;
     if (blocking.group > 1 && !m_engine_reduces) {
       --blocking.group;
@@ -186,14 +192,14 @@ Blocking PlanImpl<ExecutionSpace>::choose_blocking(const Int8Gemm<ExecutionSpace
   return blocking;
 }
 
-template <class ExecutionSpace>
-void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
-                                       double alpha, const VectorSet<double>& a, const VectorSet<double>& b,
-                                       double beta, const MatrixRef<double>& C, void* buffer) {
-  // The method is symmetric: a row-major C is the transposed product, with the same bits.
-  const bool turned = C.row_stride > C.col_stride;
-  const VectorSet<double> rows = turned ? b : a, cols = turned ? a : b;
-  const MatrixRef<double> out = turned ? C.transposed() : C;
+template <class ExecutionSpace, class Scalar>
+template <class RowElement, class ColElement>
+void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec,
+                                                      Context<ExecutionSpace>& context, const Scalar& alpha,
+                                                      const VectorSet<RowElement>& rows,
+                                                      const VectorSet<ColElement>& cols, const Scalar& beta,
+                                                      const MatrixRef<Scalar>& out, bool turned,
+                                                      void* buffer) {
   const std::int64_t m = rows.count, n = cols.count, k = m_k;
   const std::int64_t mb = turned ? m_blocking.nb : m_blocking.mb, nb = turned ? m_blocking.mb : m_blocking.nb;
   const std::int64_t kb = m_blocking.kb;
@@ -229,7 +235,7 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
                  row_square_sum + m + j, control);
   }
 
-  scale_fast(exec, fast_budget(m_num_moduli, k), m + n, row_exponent, row_square_sum, row_alpha);
+  scale_fast(exec, fast_budget(m_num_moduli, terms()), m + n, row_exponent, row_square_sum, row_alpha);
   if (m_accurate) {
     reset_maxima(exec, m + n, row_maxima);
     for (std::int64_t i = 0; i < m; i += mb)
@@ -244,8 +250,8 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
         }
         bound_maxima(exec, P, bm, bn, round_up(bm, vector_padding), row_maxima + i, row_maxima + m + j);
       }
-    const Budget budget = accurate_budget(m_num_moduli, k);
-    const int cap = scale_cap(m_num_moduli);
+    const Budget budget = accurate_budget(m_num_moduli, terms(), quantised_unit);
+    const int cap = scale_cap(m_num_moduli, is_single);
     scale_candidates(exec, budget, cap, n, m, row_exponent, row_maxima, row_alpha, row_candidate, control);
     scale_candidates(exec, budget, cap, m, n, col_exponent, row_maxima + m, row_alpha + m, row_candidate + m,
                      control);
@@ -253,40 +259,46 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
   }
 
   const bool fused = is_fused(m_blocking);
-  const Epilogue epilogue{alpha, beta};
+  const EpilogueOf<Scalar> epilogue{alpha, beta};
   for (std::int64_t i = 0; i < m; i += mb) {
     for (std::int64_t j = 0; j < n; j += nb) {
       const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
       const std::int64_t stride_y = round_up(bm, vector_padding) * round_up(bn, vector_padding);
       for (std::int64_t l = 0; l < k; l += kb) {
-        PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), m_blocking.group);
-        std::int8_t* rB = rA + m_num_moduli * g.stride_a;
-        const ResidueOperand block_rows{part(rows, i, bm, l, g.k),
-                                        row_exponent + i,
-                                        row_alpha + i,
-                                        {rA, g.stride_a, g.lda, g.stride_a / g.lda}};
-        const ResidueOperand block_cols{part(cols, j, bn, l, g.k),
-                                        col_exponent + j,
-                                        row_alpha + m + j,
-                                        {rB, g.stride_b, g.ldb, g.stride_b / g.ldb}};
+        PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), products * m_blocking.group);
+        std::int8_t* rB = rA + products * m_num_moduli * g.stride_a;
+        const ResidueOperandOf<RowElement> block_rows{part(rows, i, bm, l, g.k),
+                                                      row_exponent + i,
+                                                      row_alpha + i,
+                                                      {rA, g.stride_a, g.lda, g.stride_a / g.lda}};
+        const ResidueOperandOf<ColElement> block_cols{part(cols, j, bn, l, g.k),
+                                                      col_exponent + j,
+                                                      row_alpha + m + j,
+                                                      {rB, g.stride_b, g.ldb, g.stride_b / g.ldb}};
         const bool rows_are_there = j > 0 && kb >= k;
-        residues(exec, kernels, block_cols, rows_are_there ? ResidueOperand{} : block_rows, table,
-                 m_num_moduli, m_toward_zero);
+        residues_for<Scalar>(exec, kernels, block_cols,
+                             rows_are_there ? ResidueOperandOf<RowElement>{} : block_rows, table,
+                             m_num_moduli, m_toward_zero);
         for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
-          g.count = std::min(m_blocking.group, m_num_moduli - p);
-          const std::int8_t* group_a = rA + p * g.stride_a;
-          const std::int8_t* group_b = rB + p * g.stride_b;
+          const int moduli_count = std::min(m_blocking.group, m_num_moduli - p);
+          g.count = products * moduli_count;
+          const std::int8_t* group_a = rA + products * p * g.stride_a;
+          const std::int8_t* group_b = rB + products * p * g.stride_b;
           if (m_engine_reduces) {
             multiply_reduce(exec, engine, g, group_a, group_b, table, p, Y + p * stride_y, l > 0,
                             engine_workspace);
             continue;
           }
           multiply(exec, engine, g, group_a, group_b, P, false, engine_workspace);
-          if (!fused)
-            reduce(exec, kernels, {p, g.count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y}, table, l > 0);
+          if (fused) continue;
+          const ReducePlanes planes{p, moduli_count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y};
+          if constexpr (is_complex_v<Scalar>)
+            reduce_complex(exec, kernels, planes, table, l > 0);
+          else
+            reduce(exec, kernels, planes, table, l > 0);
         }
       }
-      const MatrixRef<double> block{out.data + i * out.row_stride + j * out.col_stride, bm, bn,
+      const MatrixRef<Scalar> block{out.data + i * out.row_stride + j * out.col_stride, bm, bn,
                                     out.row_stride, out.col_stride};
       const ReconstructBlock vectors{Y,
                                      stride_y,
@@ -297,7 +309,7 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
                                      row_alpha + m + j,
                                      m_num_moduli};
       if (!fused) reconstruct(exec, kernels, vectors, table, epilogue, block);
-      if constexpr (is_cuda_space_v<ExecutionSpace>) {
+      if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Scalar, double>) {
         if (fused) reduce_reconstruct(exec, P, vectors, table, m_num_moduli, epilogue, block);
       }
       repair(exec, part(rows, i, bm), part(cols, j, bn), row_exponent + i, col_exponent + j, control,
@@ -307,8 +319,8 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
   m_last_exec.emplace(exec);
 }
 
-template <class ExecutionSpace>
-GemmReport PlanImpl<ExecutionSpace>::report(const Context<ExecutionSpace>& context) const {
+template <class ExecutionSpace, class Scalar>
+GemmReport PlanImpl<ExecutionSpace, Scalar>::report(const Context<ExecutionSpace>& context) const {
   bool candidates = m_accurate;
   if (m_accurate && m_last_exec.has_value()) {
     m_last_exec->fence();
@@ -317,14 +329,14 @@ GemmReport PlanImpl<ExecutionSpace>::report(const Context<ExecutionSpace>& conte
   }
   // 2^-alpha_i <= y ||a_i||_2 and 2^-beta_j <= y ||b_j||_2 give |C - exact| <= (sqrt(k) y + k y^2 / 4)
   // ||a_i|| ||b_j||; truncation doubles the error of an entry (docs/accuracy.md, "Normwise").
-  const auto k = static_cast<double>(m_k);
+  const auto k = static_cast<double>(terms());
   double y;
   if (candidates) {
     const int step =
-        (range_budget(m_num_moduli).bit_length() - 2 - ceil_log2(static_cast<std::uint64_t>(m_k))) >> 1;
-    y = std::ldexp(1.0, 1 - std::min(step, scale_cap(m_num_moduli)));
+        (range_budget(m_num_moduli).bit_length() - 2 - ceil_log2(static_cast<std::uint64_t>(terms()))) >> 1;
+    y = std::ldexp(1.0, 1 - std::min(step, scale_cap(m_num_moduli, is_single)));
   } else {
-    const Budget budget = fast_budget(m_num_moduli, m_k);
+    const Budget budget = fast_budget(m_num_moduli, terms());
     const double root = std::sqrt(std::ldexp(static_cast<double>(budget.h), budget.bits - 64));
     y = 2.0 * (1.0 + std::ldexp(std::sqrt(k), -15)) / root;
   }
@@ -332,11 +344,11 @@ GemmReport PlanImpl<ExecutionSpace>::report(const Context<ExecutionSpace>& conte
   const double bound =
       (std::sqrt(k) * y + k * y * y / 4) * (1 + 1e-12);  // the factor covers this line's own rounding
   return {m_num_moduli, candidates ? Bound::accurate : Bound::fast, context.engine->name(),
-          std::ldexp(bound, 53)};
+          std::ldexp(bound, precision_v<Scalar>)};
 }
 
-template <class ExecutionSpace>
-void apply_beta(const ExecutionSpace& exec, double beta, const MatrixRef<double>& C) {
+template <class ExecutionSpace, class Scalar>
+void apply_beta(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C) {
   scale_c(exec, beta, C.row_stride > C.col_stride ? C.transposed() : C);
 }
 
@@ -347,7 +359,7 @@ bool GemmPlan<ExecutionSpace, Scalar>::can_run(std::int64_t m, std::int64_t n, s
                                                const GemmOptions& options) {
   try {
     if (m == 0 || n == 0 || k == 0)
-      Impl::check_plan("GemmPlan", 'N', 'N', m, n, k, options);
+      Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), 'N', 'N', m, n, k, options);
     else
       static_cast<void>(workspace_bytes(m, n, k, options));
   } catch (const std::exception&) {
@@ -359,10 +371,10 @@ bool GemmPlan<ExecutionSpace, Scalar>::can_run(std::int64_t m, std::int64_t n, s
 template <class ExecutionSpace, class Scalar>
 std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes(std::int64_t m, std::int64_t n, std::int64_t k,
                                                               const GemmOptions& options) {
-  Impl::check_plan("GemmPlan::workspace_bytes", 'N', 'N', m, n, k, options);
+  Impl::check_plan("GemmPlan::workspace_bytes", Impl::ScalarShape::of<Scalar>(), 'N', 'N', m, n, k, options);
   if (m == 0 || n == 0 || k == 0) return 0;
   const auto engine = Impl::make_int8_gemm<ExecutionSpace>(options.backend);
-  return Impl::PlanImpl<ExecutionSpace>("GemmPlan::workspace_bytes", m, n, k, options, *engine)
+  return Impl::PlanImpl<ExecutionSpace, Scalar>("GemmPlan::workspace_bytes", m, n, k, options, *engine)
       .workspace_bytes();
 }
 
@@ -371,10 +383,10 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
                                            char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                                            const GemmOptions& options)
     : m_transA(transA), m_transB(transB), m_m(m), m_n(n), m_k(k) {
-  Impl::check_plan("GemmPlan", transA, transB, m, n, k, options);
+  Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
-  m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace>>(
+  m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>(
       "GemmPlan", std::max<std::int64_t>(m, 1), std::max<std::int64_t>(n, 1), std::max<std::int64_t>(k, 1),
       options, *m_context->engine);
 }
@@ -400,23 +412,23 @@ std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes() const {
 }
 
 template <class ExecutionSpace, class Scalar>
-void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, double alpha,
-                                           const Impl::MatrixRef<const double>& A,
-                                           const Impl::MatrixRef<const double>& B, double beta,
-                                           const Impl::MatrixRef<double>& C, void* buffer,
+template <class AElement, class BElement>
+void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Scalar& alpha,
+                                           const Impl::MatrixRef<const AElement>& A,
+                                           const Impl::MatrixRef<const BElement>& B, const Scalar& beta,
+                                           const Impl::MatrixRef<Scalar>& C, void* buffer,
                                            std::size_t buffer_bytes) {
   Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A, B, C);
   if (m_m == 0 || m_n == 0) return;
-  if (alpha == 0 || m_k == 0) return Impl::apply_beta(exec, beta, C);
+  if (alpha == Scalar(0) || m_k == 0) return Impl::apply_beta(exec, beta, C);
   const std::size_t got = buffer != nullptr ? buffer_bytes : m_context->workspace.extent(0);
   if (got < workspace_bytes())
     throw WorkspaceError("KokkosOzaki::GemmPlan::execute: the workspace must have " +
                              std::to_string(workspace_bytes()) + " contiguous bytes, got " +
                              std::to_string(got) + ".",
                          workspace_bytes(), got);
-  const Impl::VectorSet<double> a = Impl::rows_of(Impl::is_transposed(m_transA) ? A.transposed() : A);
-  const Impl::VectorSet<double> b = Impl::rows_of(Impl::is_transposed(m_transB) ? B : B.transposed());
-  m_impl->execute(exec, *m_context, alpha, a, b, beta, C,
+  m_impl->execute(exec, *m_context, alpha, Impl::rows_of(Impl::op(A, m_transA)),
+                  Impl::rows_of(Impl::op(B, m_transB).transposed()), beta, C,
                   buffer != nullptr ? buffer : m_context->workspace.data());
 }
 
@@ -430,11 +442,22 @@ const char* GemmPlan<ExecutionSpace, Scalar>::backend_name() const {
   return m_context->engine->name();
 }
 
-#define KOKKOSOZAKI_INSTANTIATE(SPACE)                                                         \
-  template struct Impl::Context<SPACE>;                                                        \
-  template class Impl::PlanImpl<SPACE>;                                                        \
-  template void Impl::apply_beta<SPACE>(const SPACE&, double, const Impl::MatrixRef<double>&); \
-  template class GemmPlan<SPACE, double>;
+#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                             \
+  template void GemmPlan<SPACE, SCALAR>::run<A, B>(                                                  \
+      const SPACE&, const SCALAR&, const Impl::MatrixRef<const A>&, const Impl::MatrixRef<const B>&, \
+      const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*, std::size_t);                            \
+  template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                        \
+      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                 \
+      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);
+#define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR)                            \
+  template class Impl::PlanImpl<SPACE, SCALAR>;                                  \
+  template void Impl::apply_beta<SPACE, SCALAR>(const SPACE&, const SCALAR&,     \
+                                                const Impl::MatrixRef<SCALAR>&); \
+  template class GemmPlan<SPACE, SCALAR>;
+#define KOKKOSOZAKI_INSTANTIATE(SPACE)                               \
+  template struct Impl::Context<SPACE>;                              \
+  KOKKOSOZAKI_FOR_EACH_SCALAR(KOKKOSOZAKI_INSTANTIATE_SCALAR, SPACE) \
+  KOKKOSOZAKI_FOR_EACH_MIX(KOKKOSOZAKI_INSTANTIATE_MIX, SPACE)
 KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_INSTANTIATE)
 
 }  // namespace KokkosOzaki

@@ -21,13 +21,13 @@ struct GemmReport {
   Bound bound_used;     ///< fast where the accurate bound found the fast exponents at least as fine
   const char* backend;  ///< INT8 engine
   double error_bound;  ///< c with |C - op(A) op(B)|_ij <= c u ||a_i||_2 ||b_j||_2 + u |C_ij| (alpha = 1, beta
-                       ///< = 0)
+                       ///< = 0); complex: for the real and for the imaginary part
 };
 
 namespace Impl {
 template <class ExecutionSpace>
 struct Context;
-template <class ExecutionSpace>
+template <class ExecutionSpace, class Scalar>
 class PlanImpl;
 }  // namespace Impl
 
@@ -38,13 +38,15 @@ struct ExternalWorkspace {};
 /// times. Movable, not copyable. One call at a time: for concurrent products make two plans. The result has
 /// the same bits on every execution space, for every number of threads, layout, workspace cap and engine.
 /// \tparam ExecutionSpace a space that KokkosOzaki was built for (docs/backends.md)
-/// \tparam Scalar double
+/// \tparam Scalar float, double, Kokkos::complex<float> or Kokkos::complex<double>; the value type of C
 template <class ExecutionSpace, class Scalar>
 class GemmPlan {
   static_assert(Impl::is_enabled_space_v<ExecutionSpace>,
                 "KokkosOzaki::GemmPlan: ExecutionSpace must be one that Kokkos was built with when "
                 "KokkosOzaki was built.");
-  static_assert(std::is_same_v<Scalar, double>, "KokkosOzaki::GemmPlan: Scalar must be double.");
+  static_assert(Impl::is_scalar_v<Scalar>,
+                "KokkosOzaki::GemmPlan: Scalar must be float, double, Kokkos::complex<float> or "
+                "Kokkos::complex<double>.");
 
  public:
   /// Whether the constructor accepts these sizes and options (memory aside).
@@ -58,7 +60,7 @@ class GemmPlan {
   /// \brief Plans C := alpha op(A) op(B) + beta C with op(A) m x k and op(B) k x n, and allocates its
   /// workspace.
   /// \throws std::invalid_argument a trans letter is not one of N, T, C; a size is negative or too large
-  ///   (k >= 2^32, or a matrix of 2^56 entries); an option is out of range; too few moduli for this k; no such backend
+  ///   (k >= 2^32, complex 2^31, or a matrix of 2^56 entries); an option is out of range; too few moduli for this k; no such backend
   /// \throws WorkspaceError the workspace cannot be had, or the cap is below the smallest block
   /// \throws Error the stream of exec is being captured
   GemmPlan(const ExecutionSpace& exec, char transA, char transB, std::int64_t m, std::int64_t n,
@@ -76,8 +78,9 @@ class GemmPlan {
   std::size_t workspace_bytes() const;
 
   /// \brief C := alpha op(A) op(B) + beta C; enqueues on `exec` and returns, no fence.
-  /// \param[in] A m x k if transA is N, else k x m; LayoutLeft, LayoutRight or LayoutStride
-  /// \param[in] B k x n if transB is N, else n x k
+  /// \param[in] A m x k if transA is N, else k x m; LayoutLeft, LayoutRight or LayoutStride; of Scalar's type,
+  ///   or float where that is double (complex likewise)
+  /// \param[in] B k x n if transB is N, else n x k; like A
   /// \param[in,out] C m x n; read only if beta != 0; must not overlap A or B
   /// \throws std::invalid_argument a size differs from the plan's; two entries of an operand in one place;
   ///   overlap
@@ -119,14 +122,15 @@ class GemmPlan {
   const char* backend_name() const;
 
  private:
-  void run(const ExecutionSpace& exec, double alpha, const Impl::MatrixRef<const double>& A,
-           const Impl::MatrixRef<const double>& B, double beta, const Impl::MatrixRef<double>& C,
+  template <class AElement, class BElement>
+  void run(const ExecutionSpace& exec, const Scalar& alpha, const Impl::MatrixRef<const AElement>& A,
+           const Impl::MatrixRef<const BElement>& B, const Scalar& beta, const Impl::MatrixRef<Scalar>& C,
            void* buffer, std::size_t buffer_bytes);
 
   char m_transA, m_transB;
   std::int64_t m_m, m_n, m_k;
   std::unique_ptr<Impl::Context<ExecutionSpace>> m_context;
-  std::unique_ptr<Impl::PlanImpl<ExecutionSpace>> m_impl;
+  std::unique_ptr<Impl::PlanImpl<ExecutionSpace, Scalar>> m_impl;
 };
 
 }  // namespace KokkosOzaki

@@ -50,8 +50,7 @@ int select_normwise(std::int64_t k, const Wide& numerator_squared, const Wide& d
   return 0;
 }
 
-int select_normwise(std::int64_t k, const Accuracy& accuracy, Rounding rounding) {
-  constexpr int precision = 53;
+int select_normwise(std::int64_t k, const Accuracy& accuracy, Rounding rounding, int precision) {
   const bool toward_zero = rounding == Rounding::toward_zero;
   if (accuracy.is_root_of_k())
     return select_normwise(k, Wide(static_cast<std::uint64_t>(k)), Wide(1), precision, toward_zero);

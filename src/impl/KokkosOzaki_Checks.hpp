@@ -26,11 +26,15 @@ constexpr void check_types() {
   static_assert(static_cast<int>(CView::rank) == 2, "KokkosOzaki::gemm: C must be a rank-2 Kokkos::View.");
   static_assert(!std::is_const_v<typename CView::value_type>,
                 "KokkosOzaki::gemm: C must have a non-const value type.");
-  static_assert(std::is_same_v<Scalar, double>, "KokkosOzaki::gemm: the value type of C must be double.");
-  static_assert(std::is_same_v<typename AView::non_const_value_type, Scalar>,
-                "KokkosOzaki::gemm: A must have the value type of C.");
-  static_assert(std::is_same_v<typename BView::non_const_value_type, Scalar>,
-                "KokkosOzaki::gemm: B must have the value type of C.");
+  static_assert(is_scalar_v<Scalar>,
+                "KokkosOzaki::gemm: the value type of C must be float, double, Kokkos::complex<float> or "
+                "Kokkos::complex<double>.");
+  static_assert(is_operand_of_v<typename AView::non_const_value_type, Scalar>,
+                "KokkosOzaki::gemm: A must have the value type of C, or float where that is double (complex "
+                "likewise).");
+  static_assert(is_operand_of_v<typename BView::non_const_value_type, Scalar>,
+                "KokkosOzaki::gemm: B must have the value type of C, or float where that is double (complex "
+                "likewise).");
   static_assert(Kokkos::SpaceAccessibility<ExecutionSpace, typename AView::memory_space>::accessible,
                 "KokkosOzaki::gemm: A must be accessible from exec.");
   static_assert(Kokkos::SpaceAccessibility<ExecutionSpace, typename BView::memory_space>::accessible,
@@ -51,30 +55,64 @@ MatrixRef<const typename View::non_const_value_type> const_matrix_ref(const View
   return {x.data, x.rows, x.cols, x.row_stride, x.col_stride};
 }
 
+/// \brief What the checks need to know of a matrix.
+struct OperandShape {
+  const void* data;
+  std::int64_t rows, cols, row_stride, col_stride;  // strides in elements
+  std::int64_t element_bytes;
+
+  template <class T>
+  OperandShape(const MatrixRef<T>& x)
+      : data(x.data),
+        rows(x.rows),
+        cols(x.cols),
+        row_stride(x.row_stride),
+        col_stride(x.col_stride),
+        element_bytes(sizeof(T)) {}
+};
+
+/// \brief What the checks need to know of a scalar.
+struct ScalarShape {
+  int parts;      // numbers that count for one position of the inner dimension: 2 for complex
+  int precision;  // u = 2^-precision
+
+  template <class Scalar>
+  static constexpr ScalarShape of() {
+    return {parts_of_v<Scalar>, precision_v<Scalar>};
+  }
+};
+
 /// \brief The arguments of gemm in their documented order: trans letters, extents, strides, overlap, options.
 /// \throws std::invalid_argument  naming `function`, the operand, what was expected and what was got
-void check_gemm(const char* function, char transA, char transB, const MatrixRef<const double>& A,
-                const MatrixRef<const double>& B, const MatrixRef<double>& C, const GemmOptions& options);
+void check_gemm(const char* function, ScalarShape scalar, char transA, char transB, const OperandShape& A,
+                const OperandShape& B, const OperandShape& C, const GemmOptions& options);
 
 /// The arguments of a plan: trans letters, sizes, options; without the check of the number of moduli against
 /// k.
-void check_plan(const char* function, char transA, char transB, std::int64_t m, std::int64_t n,
-                std::int64_t k, const GemmOptions& options);
+void check_plan(const char* function, ScalarShape scalar, char transA, char transB, std::int64_t m,
+                std::int64_t n, std::int64_t k, const GemmOptions& options);
 
 /// The operands given to a plan against the sizes it was made for, then strides and overlap.
 void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,
-                   const MatrixRef<const double>& A, const MatrixRef<const double>& B,
-                   const MatrixRef<double>& C);
+                   const OperandShape& A, const OperandShape& B, const OperandShape& C);
 
 /// The number of moduli that the options ask for.
 /// \throws std::invalid_argument  too few moduli for this k, or an accuracy that 20 moduli do not reach
-int resolve_num_moduli(const char* function, std::int64_t k, const GemmOptions& options);
+int resolve_num_moduli(const char* function, ScalarShape scalar, std::int64_t k, const GemmOptions& options);
 
 /// Why resolve_num_moduli would throw; empty if it would not.
-std::string moduli_complaint(std::int64_t k, const GemmOptions& options);
+std::string moduli_complaint(ScalarShape scalar, std::int64_t k, const GemmOptions& options);
 
 constexpr bool is_transposed(char trans) {
   return trans != 'N' && trans != 'n';
+}
+
+/// op(x) as a matrix.
+template <class T>
+constexpr MatrixRef<T> op(const MatrixRef<T>& x, char trans) {
+  MatrixRef<T> y = is_transposed(trans) ? x.transposed() : x;
+  y.conj = is_complex_v<std::remove_const_t<T>> && (trans == 'C' || trans == 'c');
+  return y;
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -87,13 +87,16 @@ constexpr Budget fast_budget(int s, std::int64_t k) {
   return reduced_budget(range_budget(s), guard_fast(s, k));
 }
 
-constexpr Budget accurate_budget(int s, std::int64_t k) {
-  return reduced_budget(range_budget(s) * Product(127 * 127), guard_accurate(s, k));
+/// \param unit  quantised entries are in units of 2^(e+1) / unit: 127, complex 89
+constexpr Budget accurate_budget(int s, std::int64_t k, int unit = 127) {
+  return reduced_budget(range_budget(s) * Product(static_cast<std::uint64_t>(unit * unit)),
+                        guard_accurate(s, k));
 }
 
 /// Largest exponent of a scaled entry under the accurate bound: |a'| <= 2^cap.
-constexpr int scale_cap(int s) {
-  return s <= 16 ? 62 : 78;
+/// \param single  a product of floats
+constexpr int scale_cap(int s, bool single = false) {
+  return s <= 7 && single ? 30 : s <= 16 ? 62 : 78;
 }
 
 /// Signed limbs: value = sum limb[j] 2^(32 j) modulo 2^(32 words).
@@ -176,8 +179,9 @@ const ModuliTable* moduli_tables();
 int select_normwise(std::int64_t k, const WideInteger<24>& numerator_squared,
                     const WideInteger<24>& denominator_squared, int precision, bool toward_zero);
 
-/// The same for what a caller says, for double.
-int select_normwise(std::int64_t k, const Accuracy& accuracy, Rounding rounding);
+/// The same for what a caller says.
+/// \param k  complex: twice the inner dimension
+int select_normwise(std::int64_t k, const Accuracy& accuracy, Rounding rounding, int precision = 53);
 
 }  // namespace KokkosOzaki::Impl
 

@@ -31,7 +31,7 @@ struct Context {
 };
 
 /// \brief The steps of one product: sizes, number of moduli, blocks, workspace layout.
-template <class ExecutionSpace>
+template <class ExecutionSpace, class Scalar>
 class PlanImpl {
  public:
   /// Sizes and options are checked already; k >= 1, m, n >= 1.
@@ -45,11 +45,32 @@ class PlanImpl {
 
   /// \brief The table of contents of the method.
   /// \param a, b rows of op(A) and columns of op(B)
-  void execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context, double alpha,
-               const VectorSet<double>& a, const VectorSet<double>& b, double beta,
-               const MatrixRef<double>& C, void* buffer);
+  template <class AElement, class BElement>
+  void execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Scalar& alpha,
+               const VectorSet<AElement>& a, const VectorSet<BElement>& b, const Scalar& beta,
+               const MatrixRef<Scalar>& C, void* buffer) {
+    // The method is symmetric: a row-major C is the transposed product, with the same bits.
+    if (C.row_stride > C.col_stride)
+      execute_turned(exec, context, alpha, b, a, beta, C.transposed(), true, buffer);
+    else
+      execute_turned(exec, context, alpha, a, b, beta, C, false, buffer);
+  }
 
  private:
+  static constexpr int parts = parts_of_v<Scalar>;        // planes of residues of C per modulus
+  static constexpr int products = products_of_v<Scalar>;  // INT8 products per modulus
+
+  /// \param turned  the rows are the columns of op(B)
+  template <class RowElement, class ColElement>
+  void execute_turned(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Scalar& alpha,
+                      const VectorSet<RowElement>& rows, const VectorSet<ColElement>& cols,
+                      const Scalar& beta, const MatrixRef<Scalar>& out, bool turned, void* buffer);
+
+  /// The inner dimension as guards and limits count it: real products in one entry of C.
+  std::int64_t terms() const { return parts * m_k; }
+  static constexpr bool is_single = std::is_same_v<RealOf<Scalar>, float>;
+  static constexpr int quantised_unit = is_complex_v<Scalar> ? 89 : 127;
+
   Blocking choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap, int group) const;
   /// Whether there is one pass over the products of all moduli, reduction and reconstruction together,
   /// without Y.
@@ -69,8 +90,28 @@ class PlanImpl {
 };
 
 /// C := beta C.
-template <class ExecutionSpace>
-void apply_beta(const ExecutionSpace& exec, double beta, const MatrixRef<double>& C);
+template <class ExecutionSpace, class Scalar>
+void apply_beta(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C);
+
+/// X(SPACE, SCALAR) for every scalar of a product.
+#define KOKKOSOZAKI_FOR_EACH_SCALAR(X, SPACE) \
+  X(SPACE, float)                             \
+  X(SPACE, double)                            \
+  X(SPACE, Kokkos::complex<float>)            \
+  X(SPACE, Kokkos::complex<double>)
+
+/// X(SPACE, SCALAR, A, B) for every scalar with every type of its operands.
+#define KOKKOSOZAKI_FOR_EACH_MIX(X, SPACE)                                            \
+  X(SPACE, float, float, float)                                                       \
+  X(SPACE, double, double, double)                                                    \
+  X(SPACE, double, double, float)                                                     \
+  X(SPACE, double, float, double)                                                     \
+  X(SPACE, double, float, float)                                                      \
+  X(SPACE, Kokkos::complex<float>, Kokkos::complex<float>, Kokkos::complex<float>)    \
+  X(SPACE, Kokkos::complex<double>, Kokkos::complex<double>, Kokkos::complex<double>) \
+  X(SPACE, Kokkos::complex<double>, Kokkos::complex<double>, Kokkos::complex<float>)  \
+  X(SPACE, Kokkos::complex<double>, Kokkos::complex<float>, Kokkos::complex<double>)  \
+  X(SPACE, Kokkos::complex<double>, Kokkos::complex<float>, Kokkos::complex<float>)
 
 }  // namespace KokkosOzaki::Impl
 

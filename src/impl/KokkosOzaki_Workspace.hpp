@@ -41,8 +41,8 @@ struct WorkspaceLayout {
   /// \param product_planes  planes of INT32 products that are stored at the same time
   /// \param keeps_outputs   whether the residues of C are stored
   WorkspaceLayout(std::int64_t m, std::int64_t n, std::int64_t k, int num_moduli, bool accurate,
-                  const Blocking& blocking, std::size_t engine_bytes, int product_planes,
-                  bool keeps_outputs) {
+                  const Blocking& blocking, std::size_t engine_bytes, int product_planes, bool keeps_outputs,
+                  int products_per_modulus = 1, int parts = 1) {
     std::size_t end = 0;
     bool fits = true;
     // Sizes are products of up to four factors: formed in floating point first, so that they cannot wrap
@@ -72,14 +72,15 @@ struct WorkspaceLayout {
     const auto cols = static_cast<std::size_t>(round_up(blocking.nb, vector_padding));
     const auto length = static_cast<std::size_t>(round_up(blocking.kb, k_padding));
     const auto s = static_cast<std::size_t>(num_moduli);
+    const auto per_modulus = static_cast<std::size_t>(products_per_modulus);
     // At least the chunk records of one vector.
-    residue_bytes = product_of({s, rows + cols, length});
+    residue_bytes = product_of({per_modulus * s, rows + cols, length});
     const std::size_t records = static_cast<std::size_t>(chunks_of(k)) * sizeof(ChunkStatistics);
     if (residue_bytes < records) residue_bytes = records;
     residues = slice(residue_bytes);
     products =
         slice(product_of({static_cast<std::size_t>(product_planes), rows, cols, sizeof(std::int32_t)}));
-    outputs = slice(keeps_outputs ? product_of({s, rows, cols}) : 0);
+    outputs = slice(keeps_outputs ? product_of({static_cast<std::size_t>(parts) * s, rows, cols}) : 0);
     engine = slice(engine_bytes);
     total = fits ? end + 63 : too_large;
   }

@@ -9,18 +9,31 @@
 
 namespace KokkosOzaki::Impl {
 
+/// The leaf functions for numbers of this type.
+template <class Real>
+const auto& leaves_of(const StageKernels* kernels) {
+  if constexpr (std::is_same_v<Real, float>)
+    return kernels->single;
+  else
+    return *kernels;
+}
+
 /// \brief Hands pieces of at most 128 positions of every vector, contiguous in memory, to a leaf on a host
 /// space.
 ///
-/// Where the positions are not contiguous, or a piece is short, a tile of vectors goes through a buffer on
-/// the stack. The pointer given to the leaf has 128 readable entries, zeros behind the end of the vector.
-template <class Leaf>
+/// Where the positions are not contiguous, or a piece is short, or the numbers are complex, a tile of vectors
+/// goes through a buffer on the stack. The pointer given to the leaf has 128 readable numbers, zeros behind
+/// the end of the vector; complex: 128 real parts, then 128 imaginary parts.
+template <class Element, class Leaf>
 struct VectorTileFunctor {
-  // 32 vectors of one tile are 256 contiguous bytes of a column-major operand; the tile (32 KiB) stays in L1.
-  static constexpr int tile_vectors = 32;
+  using Real = RealOf<Element>;
+  static constexpr int parts = parts_of_v<Element>, row = parts * chunk_length;
+  // The vectors of one tile are 256 contiguous bytes of a column-major operand; the tile (32 KiB) stays in
+  // L1.
+  static constexpr int tile_vectors = 256 / static_cast<int>(sizeof(Element));
 
   const StageKernels* kernels;
-  VectorSet<double> vectors;
+  VectorSet<Element> vectors;
   Leaf leaf;
   std::int64_t vector_tiles, pieces;
 
@@ -32,26 +45,48 @@ struct VectorTileFunctor {
     const int count = static_cast<int>(vectors.count - v0 < tile_vectors ? vectors.count - v0 : tile_vectors);
     const int length =
         static_cast<int>(vectors.length - first < chunk_length ? vectors.length - first : chunk_length);
-    const double* x = vectors.data + v0 * vectors.vector_stride + first * vectors.position_stride;
-    if (vectors.position_stride == 1 && length == chunk_length) {
-      for (int v = 0; v < count; ++v) leaf(v0 + v, first, length, x + v * vectors.vector_stride);
-      return;
+    const Element* x = vectors.at(v0, first);
+    if constexpr (parts == 1) {
+      if (vectors.position_stride == 1 && length == chunk_length) {
+        for (int v = 0; v < count; ++v) leaf(v0 + v, first, length, x + v * vectors.vector_stride);
+        return;
+      }
     }
-    alignas(64) double tile[tile_vectors * chunk_length];
+    alignas(64) Real tile[tile_vectors * row];
     if (length < chunk_length)
+      for (int v = 0; v < parts * count; ++v)
+        for (int l = length; l < chunk_length; ++l) tile[v * chunk_length + l] = Real{0};
+    if constexpr (parts == 1)
+      leaves_of<Real>(kernels).load_tile(x, vectors.vector_stride, vectors.position_stride, count, length,
+                                         tile);
+    else
+      load_parts(v0, first, count, length, tile);
+    for (int v = 0; v < count; ++v) leaf(v0 + v, first, length, tile + v * row);
+  }
+
+  /// Real and imaginary parts of the tile's entries, apart.
+  void load_parts(std::int64_t v0, std::int64_t first, int count, int length, Real* tile) const {
+    const auto load = [&](int v, int l) {
+      const Element& x = *vectors.at(v0 + v, first + l);
+      tile[v * row + l] = x.real();
+      tile[v * row + chunk_length + l] = vectors.conj ? -x.imag() : x.imag();
+    };
+    if (vectors.position_stride == 1) {
       for (int v = 0; v < count; ++v)
-        for (int l = length; l < chunk_length; ++l) tile[v * chunk_length + l] = 0.0;
-    kernels->load_tile(x, vectors.vector_stride, vectors.position_stride, count, length, tile);
-    for (int v = 0; v < count; ++v) leaf(v0 + v, first, length, tile + v * chunk_length);
+        for (int l = 0; l < length; ++l) load(v, l);
+    } else {
+      for (int l = 0; l < length; ++l)
+        for (int v = 0; v < count; ++v) load(v, l);
+    }
   }
 };
 
 /// leaf(vector, first position, length, pointer) for all pieces of all vectors.
-template <class ExecutionSpace, class Leaf>
+template <class ExecutionSpace, class Element, class Leaf>
 void for_each_tile(const ExecutionSpace& exec, const char* label, const StageKernels* kernels,
-                   const VectorSet<double>& vectors, const Leaf& leaf) {
+                   const VectorSet<Element>& vectors, const Leaf& leaf) {
   if constexpr (is_host_space_v<ExecutionSpace>) {
-    using Functor = VectorTileFunctor<Leaf>;
+    using Functor = VectorTileFunctor<Element, Leaf>;
     const std::int64_t vector_tiles = (vectors.count + Functor::tile_vectors - 1) / Functor::tile_vectors;
     const std::int64_t pieces = (vectors.length + chunk_length - 1) / chunk_length;
     Kokkos::parallel_for(label, Range<ExecutionSpace>(exec, 0, vector_tiles * pieces),

@@ -8,6 +8,7 @@
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
 #include "../impl/KokkosOzaki_MatrixRef.hpp"
 #include "../impl/KokkosOzaki_ModuliTable.hpp"
+#include "KokkosOzaki_HostTiles.hpp"
 #include "host/KokkosOzaki_StageKernels.hpp"
 
 namespace KokkosOzaki::Impl {
@@ -38,11 +39,14 @@ KOKKOS_INLINE_FUNCTION void crt_words(const std::int8_t* Y, std::int64_t plane_s
   }
 }
 
-/// \brief The double nearest to X 2^exponent, ties to even; overflow gives Inf, underflow is gradual with one
+/// \brief The number nearest to X 2^exponent, ties to even; overflow gives Inf, underflow is gradual with one
 /// rounding.
 /// \param word X, two's complement; overwritten
 /// \param words number of 32-bit words
-KOKKOS_INLINE_FUNCTION double round_to_double(std::uint32_t* word, int words, std::int32_t exponent) {
+template <class Real>
+KOKKOS_INLINE_FUNCTION Real round_to(std::uint32_t* word, int words, std::int32_t exponent) {
+  using Format = FormatOf<Real>;
+  using Bits = typename Format::Bits;
   const bool negative = (word[words - 1] >> 31) != 0;
   if (negative) {
     std::uint64_t carry = 1;
@@ -54,7 +58,7 @@ KOKKOS_INLINE_FUNCTION double round_to_double(std::uint32_t* word, int words, st
   }
   int top_word = words - 1;
   while (top_word >= 0 && word[top_word] == 0) --top_word;
-  if (top_word < 0) return 0.0;
+  if (top_word < 0) return Real{0};
   // The 64 leading bits, the first of them set, and whether anything follows.
   const int zeros = 32 - bit_length(word[top_word]);
   const std::uint64_t w0 = word[top_word], w1 = top_word > 0 ? word[top_word - 1] : 0,
@@ -64,32 +68,70 @@ KOKKOS_INLINE_FUNCTION double round_to_double(std::uint32_t* word, int words, st
   bool sticky = zeros == 0 ? w2 != 0 : static_cast<std::uint32_t>(w2 << zeros) != 0;
   for (int j = 0; j < top_word - 2; ++j) sticky = sticky || word[j] != 0;
 
-  const std::uint64_t sign = negative ? sign_bit : 0;
+  const Bits sign = negative ? Bits{Format::sign} : Bits{0};
   const int top = 32 * top_word + 31 - zeros + exponent;  // floor(log2 |value|)
-  if (top > 1023) return double_of(sign | infinity_bits);
-  if (top < -1075) return double_of(sign);
-  const bool subnormal = top < -1022;
-  const int drop = subnormal ? 11 + (-1022 - top) : 11;  // 11 .. 64 of the 64 leading bits
+  constexpr int least = Format::min_exponent, fraction_bits = Format::fraction_bits;
+  if (top > int{Format::max_exponent}) return real_of<Real>(sign | Bits{Format::infinity});
+  if (top < least - fraction_bits - 1) return real_of<Real>(sign);
+  const bool subnormal = top < least;
+  constexpr int surplus = 63 - fraction_bits;
+  const int drop = subnormal ? surplus + (least - top) : surplus;  // up to 64 of the 64 leading bits
   const std::uint64_t kept = drop < 64 ? lead >> drop : 0;
   const std::uint64_t rest = lead << (64 - drop);
   const bool up = rest > sign_bit || (rest == sign_bit && (sticky || (kept & 1) != 0));
   // The carry of a full significand runs into the exponent field, up to Inf or out of the subnormals, as it
   // should.
-  const std::uint64_t field = subnormal ? 0 : static_cast<std::uint64_t>(top + 1022) << 52;
-  return double_of(sign | (field + kept + (up ? 1 : 0)));
+  const Bits field = subnormal ? Bits{0} : static_cast<Bits>(top - least) << fraction_bits;
+  return real_of<Real>(sign | (field + static_cast<Bits>(kept) + (up ? 1 : 0)));
+}
+
+KOKKOS_INLINE_FUNCTION double round_to_double(std::uint32_t* word, int words, std::int32_t exponent) {
+  return round_to<double>(word, words, exponent);
 }
 
 /// C := alpha t + beta C with two roundings at most; the old C is read only if beta is not 0.
-KOKKOS_INLINE_FUNCTION void apply_epilogue(double t, const Epilogue& epilogue, double& c) {
+template <class Real>
+KOKKOS_INLINE_FUNCTION void apply_epilogue(Real t, const EpilogueOf<Real>& epilogue, Real& c) {
   if (epilogue.beta == 0)
     c = epilogue.alpha == 1 ? t : epilogue.alpha * t;
   else
     c = std::fma(epilogue.alpha, t, epilogue.beta * c);
 }
 
+template <class Real>
+KOKKOS_INLINE_FUNCTION bool is_value(const Kokkos::complex<Real>& z, Real x) {
+  return z.real() == x && z.imag() == 0;
+}
+
+/// beta C: zeros for beta = 0, where C is not read, and C itself for beta = 1.
+template <class Real>
+KOKKOS_INLINE_FUNCTION Kokkos::complex<Real> scaled_c(const Kokkos::complex<Real>& beta,
+                                                      const Kokkos::complex<Real>& c) {
+  if (is_value(beta, Real{0})) return {Real{0}, Real{0}};
+  if (is_value(beta, Real{1})) return c;
+  const Real across = beta.imag() * c.imag();
+  return {std::fma(beta.real(), c.real(), -across), std::fma(beta.real(), c.imag(), beta.imag() * c.real())};
+}
+
+template <class Real>
+KOKKOS_INLINE_FUNCTION void apply_epilogue(const Kokkos::complex<Real>& t,
+                                           const EpilogueOf<Kokkos::complex<Real>>& epilogue,
+                                           Kokkos::complex<Real>& c) {
+  const Kokkos::complex<Real>&alpha = epilogue.alpha, &beta = epilogue.beta;
+  const Kokkos::complex<Real> p = scaled_c(beta, c);
+  if (!is_value(alpha, Real{1}))
+    c = Kokkos::complex<Real>(std::fma(alpha.real(), t.real(), std::fma(-alpha.imag(), t.imag(), p.real())),
+                              std::fma(alpha.real(), t.imag(), std::fma(alpha.imag(), t.real(), p.imag())));
+  else if (is_value(beta, Real{0}))
+    c = t;
+  else
+    c = Kokkos::complex<Real>(t.real() + p.real(), t.imag() + p.imag());
+}
+
 /// \brief One block of C, and what belongs to its rows and columns.
 struct ReconstructBlock {
-  const std::int8_t* Y;  // entry (i, j) of plane p at p * stride_y + j * ld + i
+  const std::int8_t*
+      Y;  // entry (i, j) of plane p at p * stride_y + j * ld + i; complex: planes 2 p and 2 p + 1
   std::int64_t stride_y, ld;
   const std::int32_t* row_exponent;  // e: flagged_vector means that the entry is not written here
   const std::int32_t* col_exponent;
@@ -100,92 +142,116 @@ struct ReconstructBlock {
 };
 
 /// One entry per index, on any space.
+template <class Scalar>
 struct ReconstructFunctor {
   ReconstructBlock block;
   const ModuliTable* table;
-  Epilogue epilogue;
-  MatrixRef<double> C;
+  EpilogueOf<Scalar> epilogue;
+  MatrixRef<Scalar> C;
+
+  KOKKOS_FUNCTION RealOf<Scalar> part(std::int64_t i, std::int64_t j, int which) const {
+    std::uint32_t word[max_words];
+    crt_words(block.Y + which * block.stride_y + j * block.ld + i, parts_of_v<Scalar> * block.stride_y,
+              *table, word);
+    return round_to<RealOf<Scalar>>(word, table->words, -(block.row_alpha[i] + block.col_alpha[j]));
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t i = index % C.rows, j = index / C.rows;
     if (block.row_exponent[i] == flagged_vector || block.col_exponent[j] == flagged_vector) return;
-    std::uint32_t word[max_words];
-    crt_words(block.Y + j * block.ld + i, block.stride_y, *table, word);
-    const double t = round_to_double(word, table->words, -(block.row_alpha[i] + block.col_alpha[j]));
-    apply_epilogue(t, epilogue, C.data[i * C.row_stride + j * C.col_stride]);
+    Scalar& c = C.data[i * C.row_stride + j * C.col_stride];
+    if constexpr (is_complex_v<Scalar>)
+      apply_epilogue(Scalar(part(i, j, 0), part(i, j, 1)), epilogue, c);
+    else
+      apply_epilogue(part(i, j, 0), epilogue, c);
   }
 };
 
 /// A piece of one column per index.
+template <class Scalar>
 struct HostReconstructFunctor {
+  using Real = RealOf<Scalar>;
+  static constexpr int parts = parts_of_v<Scalar>;
   static constexpr std::int64_t piece = 256;
 
   const StageKernels* kernels;
   ReconstructBlock block;
   const ModuliTable* table;
-  Epilogue epilogue;
-  MatrixRef<double> C;
+  EpilogueOf<Scalar> epilogue;
+  MatrixRef<Scalar> C;
   std::int64_t pieces;  // of one column
 
   void operator()(std::int64_t index) const {
     const std::int64_t j = index / pieces, first = index % pieces * piece;
     const std::int64_t length = C.rows - first < piece ? C.rows - first : piece;
     if (block.col_exponent[j] == flagged_vector) return;
-    alignas(64) double t[piece];
-    kernels->reconstruct(block.Y + j * block.ld + first, block.stride_y, length, block.row_alpha + first,
-                         block.col_alpha[j], *table, t);
-    double* c = C.data + j * C.col_stride + first * C.row_stride;
-    bool flagged = false;
-    for (std::int64_t i = 0; i < length; ++i) flagged |= block.row_exponent[first + i] == flagged_vector;
-    if (C.row_stride == 1 && !flagged) {
-      kernels->combine(t, length, epilogue, c);
-      return;
+    alignas(64) Real t[parts][piece];
+    for (int part = 0; part < parts; ++part)
+      leaves_of<Real>(kernels).reconstruct(block.Y + part * block.stride_y + j * block.ld + first,
+                                           parts * block.stride_y, length, block.row_alpha + first,
+                                           block.col_alpha[j], *table, t[part]);
+    Scalar* c = C.data + j * C.col_stride + first * C.row_stride;
+    if constexpr (is_complex_v<Scalar>) {
+      for (std::int64_t i = 0; i < length; ++i)
+        if (block.row_exponent[first + i] != flagged_vector)
+          apply_epilogue(Scalar(t[0][i], t[1][i]), epilogue, c[i * C.row_stride]);
+    } else {
+      bool flagged = false;
+      for (std::int64_t i = 0; i < length; ++i) flagged |= block.row_exponent[first + i] == flagged_vector;
+      if (C.row_stride == 1 && !flagged) {
+        leaves_of<Real>(kernels).combine(t[0], length, epilogue, c);
+        return;
+      }
+      for (std::int64_t i = 0; i < length; ++i)
+        if (block.row_exponent[first + i] != flagged_vector)
+          apply_epilogue(t[0][i], epilogue, c[i * C.row_stride]);
     }
-    for (std::int64_t i = 0; i < length; ++i)
-      if (block.row_exponent[first + i] != flagged_vector)
-        apply_epilogue(t[i], epilogue, c[i * C.row_stride]);
   }
 };
 
 /// \brief The exact integers X from their residues, one correctly rounded value 2^-(alpha_i + beta_j) X_ij
 /// each, then C := alpha t + beta C. Entries of flagged rows and columns are left alone.
-template <class ExecutionSpace>
+template <class ExecutionSpace, class Scalar>
 void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const ReconstructBlock& block,
-                 const ModuliTable* table, const Epilogue& epilogue, const MatrixRef<double>& C) {
+                 const ModuliTable* table, const EpilogueOf<Scalar>& epilogue, const MatrixRef<Scalar>& C) {
   ScopedRegion region("KokkosOzaki::reconstruct");
-  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Scalar, double>) {
     if (kernels != nullptr && block.num_moduli != 0)
       return reconstruct_cuda(exec, block, table, block.num_moduli, epilogue, C);
   }
   if constexpr (is_host_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
-      const std::int64_t pieces =
-          (C.rows + HostReconstructFunctor::piece - 1) / HostReconstructFunctor::piece;
+      using Functor = HostReconstructFunctor<Scalar>;
+      const std::int64_t pieces = (C.rows + Functor::piece - 1) / Functor::piece;
       Kokkos::parallel_for("KokkosOzaki::reconstruct", Range<ExecutionSpace>(exec, 0, pieces * C.cols),
-                           HostReconstructFunctor{kernels, block, table, epilogue, C, pieces});
+                           Functor{kernels, block, table, epilogue, C, pieces});
       return;
     }
   }
   Kokkos::parallel_for("KokkosOzaki::reconstruct", Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
-                       ReconstructFunctor{block, table, epilogue, C});
+                       ReconstructFunctor<Scalar>{block, table, epilogue, C});
 }
 
+template <class Scalar>
 struct ScaleCFunctor {
-  double beta;
-  MatrixRef<double> C;
+  Scalar beta;
+  MatrixRef<Scalar> C;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    double& c = C.data[index % C.rows * C.row_stride + index / C.rows * C.col_stride];
-    c = beta == 0 ? 0.0 : beta * c;
+    Scalar& c = C.data[index % C.rows * C.row_stride + index / C.rows * C.col_stride];
+    if constexpr (is_complex_v<Scalar>)
+      c = scaled_c(beta, c);
+    else
+      c = beta == 0 ? Scalar{0} : beta * c;
   }
 };
 
 /// \brief C := beta C, for alpha = 0 or k = 0; zeros without reading C if beta is 0, nothing if beta is 1.
-template <class ExecutionSpace>
-void scale_c(const ExecutionSpace& exec, double beta, const MatrixRef<double>& C) {
-  if (beta == 1) return;
+template <class ExecutionSpace, class Scalar>
+void scale_c(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C) {
+  if (beta == Scalar(1)) return;
   Kokkos::parallel_for("KokkosOzaki::scale_c", Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
-                       ScaleCFunctor{beta, C});
+                       ScaleCFunctor<Scalar>{beta, C});
 }
 
 }  // namespace KokkosOzaki::Impl

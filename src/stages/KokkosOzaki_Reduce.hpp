@@ -18,6 +18,19 @@ struct ReducePlanes {
   std::int64_t stride_y;  // elements between planes of Y
 };
 
+/// The planes of one entry or column of a complex product, for the modulus with index q of the group: P of
+/// real parts, imaginary parts and sums, Y of the real and the imaginary part.
+struct ComplexReducePlanes {
+  const std::int32_t* P[3];
+  std::int8_t* Y[2];
+
+  KOKKOS_INLINE_FUNCTION ComplexReducePlanes(const ReducePlanes& planes, std::int64_t q,
+                                             std::int64_t offset) {
+    for (int i = 0; i < 3; ++i) P[i] = planes.P + (3 * q + i) * planes.stride_p + offset;
+    for (int i = 0; i < 2; ++i) Y[i] = planes.Y + (2 * (planes.first + q) + i) * planes.stride_y + offset;
+  }
+};
+
 /// One entry of one plane per index, on any space.
 struct ReduceFunctor {
   ReducePlanes planes;
@@ -47,6 +60,36 @@ struct HostReduceFunctor {
   }
 };
 
+struct ComplexReduceFunctor {
+  ReducePlanes planes;
+  const ModuliTable* table;
+  bool accumulate;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t i = index % planes.m, rest = index / planes.m;
+    const std::int64_t j = rest % planes.n, q = rest / planes.n;
+    const ComplexReducePlanes at(planes, q, j * planes.ld + i);
+    ComplexResidue y{0, 0};
+    if (accumulate) y = {*at.Y[0], *at.Y[1]};
+    y = complex_output_residue(*at.P[0], *at.P[1], *at.P[2], y, *table, planes.first + static_cast<int>(q));
+    *at.Y[0] = y.re;
+    *at.Y[1] = y.im;
+  }
+};
+
+struct HostComplexReduceFunctor {
+  const StageKernels* kernels;
+  ReducePlanes planes;
+  const ModuliTable* table;
+  bool accumulate;
+
+  void operator()(std::int64_t index) const {
+    const std::int64_t j = index % planes.n, q = index / planes.n;
+    const ComplexReducePlanes at(planes, q, j * planes.ld);
+    kernels->reduce_complex(at.P, planes.m, *table, planes.first + static_cast<int>(q), accumulate, at.Y);
+  }
+};
+
 /// \brief y_p = centered(w_p P_p), the inverse of the Chinese remainder theorem folded in; later blocks of k
 /// add to it.
 /// \param accumulate y_p = centered(w_p P_p + y_p): not the first block of k
@@ -67,6 +110,25 @@ void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const Reduc
   Kokkos::parallel_for("KokkosOzaki::reduce",
                        Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
                        ReduceFunctor{planes, table, accumulate});
+}
+
+/// \brief The same for a complex product: the planes 3 p, 3 p + 1, 3 p + 2 of P become the planes 2 p, 2 p + 1
+/// of Y, the residues of the real and the imaginary part. The differences are formed modulo m_p, so nothing
+/// cancels.
+template <class ExecutionSpace>
+void reduce_complex(const ExecutionSpace& exec, const StageKernels* kernels, const ReducePlanes& planes,
+                    const ModuliTable* table, bool accumulate) {
+  ScopedRegion region("KokkosOzaki::reduce");
+  if constexpr (is_host_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) {
+      Kokkos::parallel_for("KokkosOzaki::reduce", Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
+                           HostComplexReduceFunctor{kernels, planes, table, accumulate});
+      return;
+    }
+  }
+  Kokkos::parallel_for("KokkosOzaki::reduce",
+                       Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
+                       ComplexReduceFunctor{planes, table, accumulate});
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -8,16 +8,29 @@
 namespace KokkosOzaki::Impl {
 
 /// Rows of one piece of a column per index; at once over where no vector is flagged.
+template <class Scalar, class AElement, class BElement>
 struct RepairFunctor {
+  using Real = RealOf<Scalar>;
   static constexpr std::int64_t piece = 64;
 
-  VectorSet<double> a, b;
+  VectorSet<AElement> a;
+  VectorSet<BElement> b;
   const std::int32_t* row_exponent;
   const std::int32_t* col_exponent;
   const Control* control;
-  Epilogue epilogue;
-  MatrixRef<double> C;
+  EpilogueOf<Scalar> epilogue;
+  MatrixRef<Scalar> C;
   std::int64_t pieces;  // of one column
+
+  /// t += u v, or t -= u v, if one factor is not finite. The first term is Inf or NaN: adding it to zero
+  /// changes nothing.
+  KOKKOS_FUNCTION static void add_special(Real u, Real v, bool subtract, Real& t) {
+    if (is_finite(u) && is_finite(v)) return;
+    if (subtract)
+      t -= u * v;
+    else
+      t += u * v;
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     if (control->any_flagged == 0) return;
@@ -25,14 +38,22 @@ struct RepairFunctor {
     const std::int64_t last = first + piece < C.rows ? first + piece : C.rows;
     for (std::int64_t i = first; i < last; ++i) {
       if (row_exponent[i] != flagged_vector && col_exponent[j] != flagged_vector) continue;
-      const double* x = a.data + i * a.vector_stride;
-      const double* y = b.data + j * b.vector_stride;
-      double t = 0.0;  // the first term is Inf or NaN: adding it to zero changes nothing
+      Scalar& c = C.data[i * C.row_stride + j * C.col_stride];
+      Real re = 0, im = 0;
       for (std::int64_t l = 0; l < a.length; ++l) {
-        const double u = x[l * a.position_stride], v = y[l * b.position_stride];
-        if (!is_finite(u) || !is_finite(v)) t += u * v;
+        const Real u = a.part(i, l, 0), v = b.part(j, l, 0);
+        add_special(u, v, false, re);
+        if constexpr (is_complex_v<Scalar>) {
+          const Real x = a.part(i, l, 1), y = b.part(j, l, 1);
+          add_special(x, y, true, re);
+          add_special(u, y, false, im);
+          add_special(x, v, false, im);
+        }
       }
-      apply_epilogue(t, epilogue, C.data[i * C.row_stride + j * C.col_stride]);
+      if constexpr (is_complex_v<Scalar>)
+        apply_epilogue(Scalar(re, im), epilogue, c);
+      else
+        apply_epilogue(re, epilogue, c);
     }
   }
 };
@@ -41,14 +62,15 @@ struct RepairFunctor {
 /// with a non-finite factor, which is what a dot product returns whatever its order (docs/accuracy.md, "Inf
 /// and NaN").
 /// \param a, b all positions, with the vectors of this block of C
-template <class ExecutionSpace>
-void repair(const ExecutionSpace& exec, const VectorSet<double>& a, const VectorSet<double>& b,
+template <class ExecutionSpace, class Scalar, class AElement, class BElement>
+void repair(const ExecutionSpace& exec, const VectorSet<AElement>& a, const VectorSet<BElement>& b,
             const std::int32_t* row_exponent, const std::int32_t* col_exponent, const Control* control,
-            const Epilogue& epilogue, const MatrixRef<double>& C) {
+            const EpilogueOf<Scalar>& epilogue, const MatrixRef<Scalar>& C) {
   ScopedRegion region("KokkosOzaki::repair");
-  const std::int64_t pieces = (C.rows + RepairFunctor::piece - 1) / RepairFunctor::piece;
+  using Functor = RepairFunctor<Scalar, AElement, BElement>;
+  const std::int64_t pieces = (C.rows + Functor::piece - 1) / Functor::piece;
   Kokkos::parallel_for("KokkosOzaki::repair", Range<ExecutionSpace>(exec, 0, pieces * C.cols),
-                       RepairFunctor{a, b, row_exponent, col_exponent, control, epilogue, C, pieces});
+                       Functor{a, b, row_exponent, col_exponent, control, epilogue, C, pieces});
 }
 
 }  // namespace KokkosOzaki::Impl

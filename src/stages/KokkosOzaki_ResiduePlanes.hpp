@@ -9,7 +9,8 @@
 namespace KokkosOzaki::Impl {
 
 /// \brief Where the residues of a set of vectors go: plane p, vector v, position l at p * plane_stride + v *
-/// ld + l.
+/// ld + l. Complex: the planes 3 p, 3 p + 1 and 3 p + 2 are those of the real part, the imaginary part and
+/// their sum.
 struct ResiduePlanes {
   std::int8_t* data = nullptr;
   std::int64_t plane_stride = 0, ld = 0;
@@ -17,13 +18,15 @@ struct ResiduePlanes {
 };
 
 /// \brief One operand of the residue stage.
-struct ResidueOperand {
-  VectorSet<double>
+template <class Element>
+struct ResidueOperandOf {
+  VectorSet<Element>
       vectors;  // the positions of one block of k; planes.ld is their number rounded up to a multiple of 64
   const std::int32_t* exponent;  // [count]; flagged vectors become zeros
   const std::int32_t* alpha;     // [count] scaling exponents
   ResiduePlanes planes;
 };
+using ResidueOperand = ResidueOperandOf<double>;
 
 }  // namespace KokkosOzaki::Impl
 

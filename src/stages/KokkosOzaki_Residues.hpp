@@ -9,29 +9,51 @@
 
 namespace KokkosOzaki::Impl {
 
+/// \brief Largest number of moduli for which scaled entries of a product of floats fit 32 bits: |a'| <= 2^30.
+constexpr int max_short_moduli = 7;
+
 /// One vector and position per index, on any space.
+/// \tparam Short integers of 32 bits
+template <class Element, bool Short>
 struct ResiduesFunctor {
-  VectorSet<double> vectors;
+  VectorSet<Element> vectors;
   const std::int32_t* exponent;
   const std::int32_t* alpha;
   const ModuliTable* table;
   bool toward_zero;
   ResiduePlanes planes;
 
+  static constexpr int parts = parts_of_v<Element>, products = products_of_v<Element>;
+
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index / planes.ld, l = index % planes.ld;
     std::int8_t* out = planes.data + index;
     if (v >= vectors.count || l >= vectors.length || exponent[v] == flagged_vector) {
-      for (int p = 0; p < table->count; ++p) out[p * planes.plane_stride] = 0;
+      for (int p = 0; p < products * table->count; ++p) out[p * planes.plane_stride] = 0;
       return;
     }
-    std::int8_t digit[max_digits];
-    const double x = vectors.data[v * vectors.vector_stride + l * vectors.position_stride];
-    signed_digits(scaled_integer(x, alpha[v], toward_zero), digit);
-    for (int p = 0; p < table->count; ++p) out[p * planes.plane_stride] = residue_of(digit, *table, p);
+    std::int8_t digit[parts][max_digits];
+    for (int part = 0; part < parts; ++part) {
+      const RealOf<Element> x = vectors.part(v, l, part);
+      if constexpr (Short)
+        signed_digits(short_scaled_integer(x, alpha[v], toward_zero), digit[part]);
+      else
+        signed_digits(scaled_integer(x, alpha[v], toward_zero), digit[part]);
+    }
+    const int digits = Short ? short_digits : table->digits;
+    for (int p = 0; p < table->count; ++p, out += products * planes.plane_stride) {
+      const std::int8_t re = residue_of(digit[0], digits, *table, p);
+      out[0] = re;
+      if constexpr (is_complex_v<Element>) {
+        const std::int8_t im = residue_of(digit[1], digits, *table, p);
+        out[planes.plane_stride] = im;
+        out[2 * planes.plane_stride] = residue_of_sum(re, im, table->modulus[p]);
+      }
+    }
   }
 };
 
+template <class Element, bool Short>
 struct HostResidues {
   const StageKernels* kernels;
   const std::int32_t* exponent;
@@ -40,50 +62,95 @@ struct HostResidues {
   bool toward_zero;
   ResiduePlanes planes;
 
-  void operator()(std::int64_t v, std::int64_t first, int, const double* x) const {
+  static constexpr int parts = parts_of_v<Element>, products = products_of_v<Element>;
+
+  void operator()(std::int64_t v, std::int64_t first, int, const RealOf<Element>* x) const {
     const std::int64_t length = planes.ld - first < chunk_length ? planes.ld - first : chunk_length;
+    const std::int64_t modulus_stride = products * planes.plane_stride;
     std::int8_t* out = planes.data + v * planes.ld + first;
-    if (exponent[v] != flagged_vector) {
-      kernels->residues(x, length, alpha[v], *table, toward_zero, out, planes.plane_stride);
-    } else {
-      for (int p = 0; p < table->count; ++p)
+    if (exponent[v] == flagged_vector) {
+      for (int p = 0; p < products * table->count; ++p)
         for (std::int64_t l = 0; l < length; ++l) out[p * planes.plane_stride + l] = 0;
+      return;
+    }
+    const auto& leaves = leaves_of<RealOf<Element>>(kernels);
+    for (int part = 0; part < parts; ++part) {
+      std::int8_t* to = out + part * planes.plane_stride;
+      if constexpr (Short)
+        leaves.short_residues(x + part * chunk_length, length, alpha[v], *table, toward_zero, to,
+                              modulus_stride);
+      else
+        leaves.residues(x + part * chunk_length, length, alpha[v], *table, toward_zero, to, modulus_stride);
+    }
+    if constexpr (is_complex_v<Element>) {
+      for (int p = 0; p < table->count; ++p, out += modulus_stride)
+        kernels->add_residues(out, out + planes.plane_stride, length, table->modulus[p],
+                              out + 2 * planes.plane_stride);
     }
   }
 };
 
-/// \brief Residues of the scaled, rounded entries for all moduli: each entry is converted once, then integers
-/// only.
-/// \param first, second the operands; the second may be empty
-/// \param table in the memory of `exec`
-template <class ExecutionSpace>
-void residues(const ExecutionSpace& exec, const StageKernels* kernels, const ResidueOperand& first,
-              const ResidueOperand& second, const ModuliTable* table, int moduli_count, bool toward_zero) {
-  ScopedRegion region("KokkosOzaki::residues");
-  if constexpr (is_cuda_space_v<ExecutionSpace>) {
-    if (kernels != nullptr) return residues_cuda(exec, first, second, table, moduli_count, toward_zero);
+template <bool Short, class ExecutionSpace, class Element>
+void residues_of_operand(const ExecutionSpace& exec, const StageKernels* kernels,
+                         const ResidueOperandOf<Element>& operand, const ModuliTable* table, int moduli_count,
+                         bool toward_zero) {
+  const auto& [vectors, exponent, alpha, planes] = operand;
+  if (planes.padded == 0) return;
+  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Element, double>) {
+    if (kernels != nullptr)
+      return residues_cuda(exec, operand, ResidueOperand{}, table, moduli_count, toward_zero);
   }
-  for (const ResidueOperand& operand : {first, second}) {
-    const auto& [vectors, exponent, alpha, planes] = operand;
-    if (planes.padded == 0) continue;
-    if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-      for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
-                    HostResidues{kernels, exponent, alpha, table, toward_zero, planes});
-      zero_padding(exec, planes.data, moduli_count, planes.plane_stride, planes.ld, vectors.count,
-                   planes.padded);
-    } else {
-      Kokkos::parallel_for("KokkosOzaki::residues", Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
-                           ResiduesFunctor{vectors, exponent, alpha, table, toward_zero, planes});
-    }
+  if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
+    for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
+                  HostResidues<Element, Short>{kernels, exponent, alpha, table, toward_zero, planes});
+    zero_padding(exec, planes.data, moduli_count * products_of_v<Element>, planes.plane_stride, planes.ld,
+                 vectors.count, planes.padded);
+  } else {
+    Kokkos::parallel_for(
+        "KokkosOzaki::residues", Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
+        ResiduesFunctor<Element, Short>{vectors, exponent, alpha, table, toward_zero, planes});
   }
 }
 
-/// The same for one operand.
+/// \brief Residues of the scaled, rounded entries for all moduli: each entry is converted once, then integers
+/// only.
+/// \tparam Scalar of the product: with float and few moduli the integers have 32 bits
+/// \param first, second the operands; the second may be empty
+/// \param table in the memory of `exec`
+template <class Scalar, class ExecutionSpace, class FirstElement, class SecondElement>
+void residues_for(const ExecutionSpace& exec, const StageKernels* kernels,
+                  const ResidueOperandOf<FirstElement>& first, const ResidueOperandOf<SecondElement>& second,
+                  const ModuliTable* table, int moduli_count, bool toward_zero) {
+  ScopedRegion region("KokkosOzaki::residues");
+  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<FirstElement, double> &&
+                std::is_same_v<SecondElement, double>) {
+    if (kernels != nullptr) return residues_cuda(exec, first, second, table, moduli_count, toward_zero);
+  }
+  if constexpr (std::is_same_v<RealOf<Scalar>, float>) {
+    if (moduli_count <= max_short_moduli) {
+      residues_of_operand<true>(exec, kernels, first, table, moduli_count, toward_zero);
+      residues_of_operand<true>(exec, kernels, second, table, moduli_count, toward_zero);
+      return;
+    }
+  }
+  residues_of_operand<false>(exec, kernels, first, table, moduli_count, toward_zero);
+  residues_of_operand<false>(exec, kernels, second, table, moduli_count, toward_zero);
+}
+
+/// The same for two operands of the product's type.
 template <class ExecutionSpace>
-void residues(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
+void residues(const ExecutionSpace& exec, const StageKernels* kernels, const ResidueOperand& first,
+              const ResidueOperand& second, const ModuliTable* table, int moduli_count, bool toward_zero) {
+  residues_for<double>(exec, kernels, first, second, table, moduli_count, toward_zero);
+}
+
+/// The same for one operand.
+template <class ExecutionSpace, class Element>
+void residues(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
               const std::int32_t* exponent, const std::int32_t* alpha, const ModuliTable* table,
               int moduli_count, bool toward_zero, const ResiduePlanes& planes) {
-  residues(exec, kernels, {vectors, exponent, alpha, planes}, {}, table, moduli_count, toward_zero);
+  residues_for<Element>(exec, kernels, ResidueOperandOf<Element>{vectors, exponent, alpha, planes},
+                        ResidueOperandOf<Element>{}, table, moduli_count, toward_zero);
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -18,10 +18,22 @@ KOKKOS_INLINE_FUNCTION std::int32_t scale_step(std::uint64_t w, const Budget& bu
 }
 
 /// q(x) in [1, 127] with |x| <= q 2^(e+1) / 127 for x != 0; q(0) = 0.
-KOKKOS_INLINE_FUNCTION std::int8_t quantized(double x, std::int32_t e) {
-  const std::uint64_t bits = bits_of(x) & ~sign_bit;
+template <class Real>
+KOKKOS_INLINE_FUNCTION std::int8_t quantized(Real x, std::int32_t e) {
+  const auto bits = magnitude_bits(x);
   if (bits == 0) return 0;
   return static_cast<std::int8_t>(((fixed15(bits, e) + 1) * 127 + 65535) >> 16);
+}
+
+/// The same for a complex number with these parts: |z| <= q 2^(e+1) / 89.
+template <class Real>
+KOKKOS_INLINE_FUNCTION std::int8_t quantized(Real re, Real im, std::int32_t e) {
+  const auto x = magnitude_bits(re), y = magnitude_bits(im);
+  const std::uint32_t f = x != 0 ? fixed15(x, e) + 1 : 0, g = y != 0 ? fixed15(y, e) + 1 : 0;
+  const std::uint32_t larger = f > g ? f : g, smaller = f > g ? g : f;
+  // |z| <= larger + (sqrt(2) - 1) smaller
+  const std::uint32_t modulus = larger + ((smaller * 27146 + 65535) >> 16);
+  return static_cast<std::int8_t>((modulus * 89 + 65535) >> 16);
 }
 
 inline KOKKOS_FUNCTION bool has_exponent(std::int32_t e) {
@@ -50,34 +62,43 @@ void scale_fast(const ExecutionSpace& exec, const Budget& budget, std::int64_t c
 }
 
 /// One vector and position per index, on any space. Positions length..padded-1 and vectors count.. are zeros.
+template <class Element>
 struct QuantizeFunctor {
-  VectorSet<double> vectors;
+  VectorSet<Element> vectors;
   const std::int32_t* exponent;
   std::int8_t* out;
   std::int64_t ld;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index / ld, l = index % ld;
-    out[index] =
-        v < vectors.count && l < vectors.length && has_exponent(exponent[v])
-            ? quantized(vectors.data[v * vectors.vector_stride + l * vectors.position_stride], exponent[v])
-            : std::int8_t{0};
+    out[index] = v < vectors.count && l < vectors.length && has_exponent(exponent[v]) ? quantized_entry(v, l)
+                                                                                      : std::int8_t{0};
+  }
+
+  KOKKOS_FUNCTION std::int8_t quantized_entry(std::int64_t v, std::int64_t l) const {
+    if constexpr (is_complex_v<Element>)
+      return quantized(vectors.part(v, l, 0), vectors.part(v, l, 1), exponent[v]);
+    else
+      return quantized(vectors.part(v, l, 0), exponent[v]);
   }
 };
 
+template <class Element>
 struct HostQuantize {
   const StageKernels* kernels;
   const std::int32_t* exponent;
   std::int8_t* out;
   std::int64_t ld;
 
-  void operator()(std::int64_t v, std::int64_t first, int, const double* x) const {
+  void operator()(std::int64_t v, std::int64_t first, int, const RealOf<Element>* x) const {
     const std::int64_t length = ld - first < chunk_length ? ld - first : chunk_length;
     std::int8_t* q = out + v * ld + first;
-    if (has_exponent(exponent[v])) {
-      kernels->quantize(x, length, exponent[v], q);
-    } else {
+    if (!has_exponent(exponent[v])) {
       for (std::int64_t l = 0; l < length; ++l) q[l] = 0;
+    } else if constexpr (is_complex_v<Element>) {
+      for (std::int64_t l = 0; l < length; ++l) q[l] = quantized(x[l], x[chunk_length + l], exponent[v]);
+    } else {
+      leaves_of<Element>(kernels).quantize(x, length, exponent[v], q);
     }
   }
 };
@@ -107,19 +128,20 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
 
 /// \brief Accurate bound, first step: quantised vectors, q[v * ld + l], rounded up to 7 bits.
 /// \param padded  vectors count .. padded-1 become zeros
-template <class ExecutionSpace>
-void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
+template <class ExecutionSpace, class Element>
+void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
               const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
   ScopedRegion region("KokkosOzaki::scale");
-  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Element, double>) {
     if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, "KokkosOzaki::quantize", kernels, vectors, HostQuantize{kernels, exponent, q, ld});
+    for_each_tile(exec, "KokkosOzaki::quantize", kernels, vectors,
+                  HostQuantize<Element>{kernels, exponent, q, ld});
     zero_padding(exec, q, 1, 0, ld, vectors.count, padded);
   } else {
     Kokkos::parallel_for("KokkosOzaki::quantize", Range<ExecutionSpace>(exec, 0, padded * ld),
-                         QuantizeFunctor{vectors, exponent, q, ld});
+                         QuantizeFunctor<Element>{vectors, exponent, q, ld});
   }
 }
 

@@ -18,23 +18,28 @@ struct Control {
   std::int32_t any_flagged;  // some vector has an Inf or NaN
 };
 
-/// Statistics of the chunk x[0], x[stride], ..., x[(length-1) stride]; length <= 128.
-KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const double* x, std::int64_t stride, int length) {
-  std::uint64_t largest = 0;
-  for (int l = 0; l < length; ++l) {
-    const std::uint64_t bits = bits_of(x[l * stride]) & ~sign_bit;
-    largest = bits > largest ? bits : largest;
-  }
+/// Statistics of the chunk x[0], x[stride], ..., x[(length-1) stride]; length <= 256. Complex numbers count
+/// as two real ones each.
+template <class Element>
+KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const Element* x, std::int64_t stride, int length) {
+  using Bits = typename FormatOf<RealOf<Element>>::Bits;
+  Bits largest = 0;
+  for (int l = 0; l < length; ++l)
+    for (int part = 0; part < parts_of_v<Element>; ++part) {
+      const Bits bits = magnitude_bits(part_of(x[l * stride], part));
+      largest = bits > largest ? bits : largest;
+    }
   if (largest == 0) return {0, zero_vector};
-  if (largest >= infinity_bits) return {0, flagged_vector};
+  if (largest >= FormatOf<Bits>::infinity) return {0, flagged_vector};
   const int e = ilogb_of(largest);
   std::uint64_t sum = 0;
-  for (int l = 0; l < length; ++l) {
-    const std::uint64_t bits = bits_of(x[l * stride]) & ~sign_bit;
-    if (bits == 0) continue;
-    const std::uint64_t f = fixed15(bits, e) + std::uint64_t{1};  // <= 2^16
-    sum += f * f;
-  }
+  for (int l = 0; l < length; ++l)
+    for (int part = 0; part < parts_of_v<Element>; ++part) {
+      const Bits bits = magnitude_bits(part_of(x[l * stride], part));
+      if (bits == 0) continue;
+      const std::uint64_t f = fixed15(bits, e) + std::uint64_t{1};  // <= 2^16
+      sum += f * f;
+    }
   return {sum, e};
 }
 
@@ -59,15 +64,15 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk,
 }
 
 /// One chunk of one vector per index, on any space.
+template <class Element>
 struct ChunkStatisticsFunctor {
-  VectorSet<double> vectors;
+  VectorSet<Element> vectors;
   ChunkStatistics* out;  // [chunk][vector]
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index % vectors.count, first = index / vectors.count * chunk_length;
     const std::int64_t left = vectors.length - first;
-    out[index] = chunk_statistics(vectors.data + v * vectors.vector_stride + first * vectors.position_stride,
-                                  vectors.position_stride,
+    out[index] = chunk_statistics(vectors.at(v, first), vectors.position_stride,
                                   static_cast<int>(left < chunk_length ? left : chunk_length));
   }
 };
@@ -90,13 +95,16 @@ struct JoinChunksFunctor {
   }
 };
 
+template <class Element>
 struct HostChunkStatistics {
   const StageKernels* kernels;
   std::int64_t count;
   ChunkStatistics* out;  // [chunk][vector]
 
-  void operator()(std::int64_t v, std::int64_t first, int length, const double* x) const {
-    out[first / chunk_length * count + v] = kernels->chunk_statistics(x, length);
+  void operator()(std::int64_t v, std::int64_t first, int length, const RealOf<Element>* x) const {
+    // The zeros behind the real parts do not count.
+    out[first / chunk_length * count + v] = leaves_of<RealOf<Element>>(kernels).chunk_statistics(
+        x, is_complex_v<Element> ? 2 * chunk_length : length);
   }
 };
 
@@ -116,49 +124,60 @@ inline std::int64_t chunks_of(std::int64_t length) {
   return (length + chunk_length - 1) / chunk_length;
 }
 
+template <class ExecutionSpace, class Element>
+void statistics_chunks(const ExecutionSpace& exec, const StageKernels* kernels,
+                       const VectorSet<Element>& vectors, ChunkStatistics* out) {
+  if (vectors.count == 0) return;
+  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Element, double>) {
+    if (kernels != nullptr) return statistics_chunks_cuda(exec, vectors, VectorSet<double>{}, out);
+  }
+  if (is_host_space_v<ExecutionSpace> && kernels != nullptr)
+    for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
+                  HostChunkStatistics<Element>{kernels, vectors.count, out});
+  else
+    Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
+                         Range<ExecutionSpace>(exec, 0, vectors.count * chunks_of(vectors.length)),
+                         ChunkStatisticsFunctor<Element>{vectors, out});
+}
+
 /// \brief Exponent e and integer square sum S of every vector (method.md, "Statistics"); one read of each
 /// operand.
 /// \param kernels leaf functions on a host space, any non-null pointer on CUDA; null: the form for any space
 /// \param first, second sets of vectors of one length >= 1; the second may be empty
 /// \param chunks scratch for chunks_of(length) records per vector
 /// \param exponent out, of the first set's vectors, then the second's: e, zero_vector or flagged_vector
-/// \param square_sum out, likewise: S, 2^30 <= S <= 2^32 length; 0 where there is no e
-template <class ExecutionSpace>
-void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& first,
-                const VectorSet<double>& second, ChunkStatistics* chunks, std::int32_t* exponent,
+/// \param square_sum out, likewise: S, 2^30 <= S <= 2^32 length (complex: 2^33 length); 0 where there is no e
+template <class ExecutionSpace, class FirstElement, class SecondElement>
+void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<FirstElement>& first,
+                const VectorSet<SecondElement>& second, ChunkStatistics* chunks, std::int32_t* exponent,
                 std::uint64_t* square_sum, Control* control) {
   ScopedRegion region("KokkosOzaki::statistics");
   const std::int64_t chunk_count = chunks_of(first.length);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
-      statistics_chunks_cuda(exec, first, second, chunks);
+      if constexpr (std::is_same_v<FirstElement, double> && std::is_same_v<SecondElement, double>) {
+        statistics_chunks_cuda(exec, first, second, chunks);
+      } else {
+        statistics_chunks(exec, kernels, first, chunks);
+        statistics_chunks(exec, kernels, second, chunks + first.count * chunk_count);
+      }
       return statistics_join_cuda(exec, chunks, first.count, second.count, chunk_count, exponent, square_sum,
                                   &control->any_flagged);
     }
   }
-  ChunkStatistics* out = chunks;
-  for (const VectorSet<double>& vectors : {first, second}) {
-    if (vectors.count == 0) continue;
-    if (kernels != nullptr)
-      for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
-                    HostChunkStatistics{kernels, vectors.count, out});
-    else
-      Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
-                           Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
-                           ChunkStatisticsFunctor{vectors, out});
-    out += vectors.count * chunk_count;
-  }
+  statistics_chunks(exec, kernels, first, chunks);
+  statistics_chunks(exec, kernels, second, chunks + first.count * chunk_count);
   Kokkos::parallel_for(
       "KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, first.count + second.count),
       JoinChunksFunctor{chunks, first.count, second.count, chunk_count, exponent, square_sum, control});
 }
 
 /// The same for one set.
-template <class ExecutionSpace>
-void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
+template <class ExecutionSpace, class Element>
+void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
                 ChunkStatistics* chunks, std::int32_t* exponent, std::uint64_t* square_sum,
                 Control* control) {
-  statistics(exec, kernels, vectors, VectorSet<double>{}, chunks, exponent, square_sum, control);
+  statistics(exec, kernels, vectors, VectorSet<Element>{}, chunks, exponent, square_sum, control);
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -23,12 +23,32 @@ constexpr std::int32_t zero_vector = INT32_MIN;     // in place of an exponent: 
 constexpr std::int32_t flagged_vector = INT32_MAX;  // in place of an exponent: an entry is Inf or NaN
 
 /// \brief What the last stage does with t, the value of op(A) op(B): C := alpha t + beta C.
-struct Epilogue {
-  double alpha;
-  double beta;
+template <class Scalar>
+struct EpilogueOf {
+  Scalar alpha;
+  Scalar beta;
+};
+using Epilogue = EpilogueOf<double>;
+
+/// \brief The leaf functions for float where they differ from those for double.
+struct FloatKernels {
+  void (*load_tile)(const float* x, std::int64_t vector_stride, std::int64_t position_stride, int vectors,
+                    int positions, float* tile);
+  ChunkStatistics (*chunk_statistics)(const float* x, int length);
+  void (*residues)(const float* x, std::int64_t length, std::int32_t alpha, const ModuliTable& table,
+                   bool toward_zero, std::int8_t* out, std::int64_t plane_stride);
+
+  /// As residues, where every |2^alpha x| <= 2^30: integers of 32 bits.
+  void (*short_residues)(const float* x, std::int64_t length, std::int32_t alpha, const ModuliTable& table,
+                         bool toward_zero, std::int8_t* out, std::int64_t plane_stride);
+  void (*quantize)(const float* x, std::int64_t length, std::int32_t e, std::int8_t* out);
+  void (*reconstruct)(const std::int8_t* Y, std::int64_t plane_stride, std::int64_t length,
+                      const std::int32_t* alpha, std::int32_t beta, const ModuliTable& table, float* t);
+  void (*combine)(const float* t, std::int64_t length, const EpilogueOf<float>& epilogue, float* c);
 };
 
-/// \brief One set of leaf functions; all sets give the same bits.
+/// \brief One set of leaf functions; all sets give the same bits. The parts of complex numbers are rows of
+/// real ones here.
 struct StageKernels {
   const char* name;
 
@@ -36,7 +56,7 @@ struct StageKernels {
   void (*load_tile)(const double* x, std::int64_t vector_stride, std::int64_t position_stride, int vectors,
                     int positions, double* tile);
 
-  /// Statistics of the `length` <= 128 contiguous entries of one chunk.
+  /// Statistics of the `length` <= 256 contiguous numbers of one chunk.
   ChunkStatistics (*chunk_statistics)(const double* x, int length);
 
   /// Section "residues": out[p * plane_stride + l] for all moduli p of the table and l < length, length a
@@ -58,6 +78,16 @@ struct StageKernels {
 
   /// c[i] := alpha t[i] + beta c[i] as Epilogue says; c is not read if beta is 0.
   void (*combine)(const double* t, std::int64_t length, const Epilogue& epilogue, double* c);
+
+  /// sum[l] := centered(r[l] + i[l]) modulo m, from centered r and i; length a multiple of 64.
+  void (*add_residues)(const std::int8_t* r, const std::int8_t* i, std::int64_t length, std::int32_t m,
+                       std::int8_t* sum);
+
+  /// As reduce, for the products of real parts, of imaginary parts and of sums: P[0 .. 2] become y[0], y[1].
+  void (*reduce_complex)(const std::int32_t* const* P, std::int64_t length, const ModuliTable& table, int p,
+                         bool accumulate, std::int8_t* const* y);
+
+  FloatKernels single;
 };
 
 /// The plain C++ set; always there.

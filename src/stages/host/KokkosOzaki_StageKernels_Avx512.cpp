@@ -439,6 +439,85 @@ void reduce(const std::int32_t* P, std::int64_t length, const ModuliTable& table
   }
 }
 
+// ---- complex products -------------------------------------------------------------------------------
+
+void add_residues(const std::int8_t* r, const std::int8_t* i, std::int64_t length, std::int32_t m,
+                  std::int8_t* sum) {
+  // Modulus 256: no sum is beyond the half, and the wrap-around is right.
+  const auto half = static_cast<char>((m - 1) / 2), modulus = static_cast<char>(m & 0xFF);
+  const __m512i largest = _mm512_set1_epi8(half), least = _mm512_set1_epi8(static_cast<char>(-(m / 2)));
+  for (std::int64_t l = 0; l < length; l += block) {
+    const __m512i x = _mm512_loadu_si512(r + l), y = _mm512_loadu_si512(i + l);
+    const __m512i clamped = _mm512_adds_epi8(x, y);
+    __m512i s = _mm512_add_epi8(x, y);
+    s = _mm512_mask_sub_epi8(s, _mm512_cmpgt_epi8_mask(clamped, largest), s, _mm512_set1_epi8(modulus));
+    s = _mm512_mask_add_epi8(s, _mm512_cmplt_epi8_mask(clamped, least), s, _mm512_set1_epi8(modulus));
+    _mm512_storeu_si512(sum + l, s);
+  }
+}
+
+void reduce_complex_256(const std::int32_t* const* P, std::int64_t length, std::int8_t w, bool accumulate,
+                        std::int8_t* const* y) {
+  const __m512i factor = _mm512_set1_epi16(w);
+  for (std::int64_t i = 0; i < length; i += block) {
+    const __mmask64 mask = first_of_64(length - i);
+    __m512i product[3][4];
+    for (int q = 0; q < 3; ++q) load_products(P[q] + i, length - i, product[q]);
+    __m512i part[2][4];
+    for (int j = 0; j < 4; ++j) {
+      part[0][j] = _mm512_mullo_epi16(_mm512_sub_epi32(product[0][j], product[1][j]), factor);
+      part[1][j] = _mm512_mullo_epi16(
+          _mm512_sub_epi32(_mm512_sub_epi32(product[2][j], product[0][j]), product[1][j]), factor);
+    }
+    for (int q = 0; q < 2; ++q) {
+      __m512i bytes = pack_low_bytes(part[q]);
+      if (accumulate) bytes = _mm512_add_epi8(bytes, _mm512_maskz_loadu_epi8(mask, y[q] + i));
+      _mm512_mask_storeu_epi8(y[q] + i, mask, bytes);
+    }
+  }
+}
+
+void reduce_complex(const std::int32_t* const* P, std::int64_t length, const ModuliTable& table, int p,
+                    bool accumulate, std::int8_t* const* y) {
+  const std::int8_t* w = table.output_coefficient[p];
+  if (p == 0) {
+    reduce_complex_256(P, length, w[0], accumulate, y);
+    return;
+  }
+  const FinishConstants& constants = finish_constants(table.modulus[p]);
+  const Finish finish(constants);
+  // Each sum of unsigned bytes is 128 (w[0] + ... + w[3]) too large: once more in the imaginary part's minuend
+  // than in the others together.
+  const __m512i start[2] = {_mm512_set1_epi32(constants.start),
+                            _mm512_set1_epi32(constants.start + 128 * (w[0] + w[1] + w[2] + w[3]))};
+  const __m512i coefficient = set1_dword(w);
+  const __m512i offset = _mm512_set1_epi32(static_cast<std::int32_t>(0x80808080u));
+  for (std::int64_t i = 0; i < length; i += block) {
+    const __mmask64 mask = first_of_64(length - i);
+    __m512i product[3][4];
+    for (int q = 0; q < 3; ++q) load_products(P[q] + i, length - i, product[q]);
+    __m512i part[2][4];
+    for (int j = 0; j < 4; ++j) {
+      __m512i sum[3];
+      for (int q = 0; q < 3; ++q)
+        sum[q] =
+            _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_add_epi32(product[q][j], offset), coefficient);
+      part[0][j] = _mm512_add_epi32(start[0], _mm512_sub_epi32(sum[0], sum[1]));
+      part[1][j] = _mm512_add_epi32(start[1], _mm512_sub_epi32(_mm512_sub_epi32(sum[2], sum[0]), sum[1]));
+    }
+    for (int q = 0; q < 2; ++q) {
+      for (int j = 0; j < 4; ++j) {
+        if (accumulate) {
+          const __m128i carry = _mm_maskz_loadu_epi8(first_of_16(length - i - 16 * j), y[q] + i + 16 * j);
+          part[q][j] = _mm512_add_epi32(part[q][j], _mm512_cvtepi8_epi32(carry));
+        }
+        part[q][j] = finish(part[q][j]);
+      }
+      _mm512_mask_storeu_epi8(y[q] + i, mask, pack_low_bytes(part[q]));
+    }
+  }
+}
+
 // ---- reconstruction ---------------------------------------------------------------------------------
 
 /// \brief X = sum_t y_t M/m_t - q M in signed base-256 digits: digit i of X is a sum of byte products.
@@ -712,8 +791,19 @@ void combine(const double* t, std::int64_t length, const Epilogue& epilogue, dou
   }
 }
 
-constexpr StageKernels avx512 = {"avx512", load_tile, chunk_statistics, residues,
-                                 quantize, reduce,    reconstruct,      combine};
+StageKernels make_avx512_kernels() {
+  return {"avx512",
+          load_tile,
+          chunk_statistics,
+          residues,
+          quantize,
+          reduce,
+          reconstruct,
+          combine,
+          add_residues,
+          reduce_complex,
+          portable_stage_kernels()->single};
+}
 
 }  // namespace
 
@@ -722,6 +812,7 @@ const StageKernels* avx512_stage_kernels() {
   const bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                          __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
+  static const StageKernels avx512 = make_avx512_kernels();
   return supported ? &avx512 : nullptr;
 }
 
