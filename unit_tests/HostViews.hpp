@@ -87,45 +87,86 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double quiet_nan = std::numeric_limits<double>::quiet_NaN();
 
 /// A NaN that nothing computes: what must not be written keeps these bits, what must not be read spoils the
-/// result.
-inline double poison() {
-  return double_of(0x7FF8'0123'4567'89ABULL);
+/// result. For complex in both parts.
+template <class T>
+T poison_of() {
+  if constexpr (std::is_same_v<T, double>) {
+    return double_of(0x7FF8'0123'4567'89ABULL);
+  } else if constexpr (std::is_same_v<T, float>) {
+    const std::uint32_t bits = 0x7FC1'2345U;
+    float x;
+    std::memcpy(&x, &bits, sizeof(x));
+    return x;
+  } else {
+    const auto part = poison_of<typename T::value_type>();
+    return T(part, part);
+  }
 }
 
-inline ::testing::AssertionResult differ(const char* what, std::int64_t i, std::int64_t j, double expected,
-                                         double got) {
-  char text[200];
-  std::snprintf(text, sizeof(text),
-                "%s at (%lld,%lld): expected %.17g (%a, bits %016llx), got %.17g (%a, bits %016llx)", what,
-                static_cast<long long>(i), static_cast<long long>(j), expected, expected,
-                static_cast<unsigned long long>(bits_of(expected)), got, got,
-                static_cast<unsigned long long>(bits_of(got)));
-  return ::testing::AssertionFailure() << text;
+inline double poison() {
+  return poison_of<double>();
+}
+
+inline bool is_nan(double x) {
+  return std::isnan(x);
+}
+inline bool is_nan(float x) {
+  return std::isnan(x);
+}
+
+/// Equal bits, where any NaN equals any NaN if `by_class`; parts of complex numbers one by one.
+template <class T>
+bool is_same(const T& x, const T& y, bool by_class = false) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::memcmp(&x, &y, sizeof(x)) == 0 || (by_class && is_nan(x) && is_nan(y));
+  else
+    return is_same(x.real(), y.real(), by_class) && is_same(x.imag(), y.imag(), by_class);
+}
+
+/// A number with its bits.
+inline std::string to_text(double x) {
+  char text[100];
+  std::snprintf(text, sizeof(text), "%.17g (%a, bits %016llx)", x, x,
+                static_cast<unsigned long long>(bits_of(x)));
+  return text;
+}
+inline std::string to_text(float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  char text[100];
+  std::snprintf(text, sizeof(text), "%.9g (%a, bits %08x)", static_cast<double>(x), static_cast<double>(x),
+                bits);
+  return text;
+}
+template <class Real>
+std::string to_text(const Kokkos::complex<Real>& x) {
+  return to_text(x.real()) + " + i " + to_text(x.imag());
+}
+
+template <class T>
+::testing::AssertionResult same_entries(const MatrixOf<T>& expected, const MatrixOf<T>& got, bool by_class) {
+  if (expected.rows() != got.rows() || expected.cols() != got.cols())
+    return ::testing::AssertionFailure() << "expected " << expected.rows() << "x" << expected.cols()
+                                         << ", got " << got.rows() << "x" << got.cols();
+  for (std::int64_t j = 0; j < got.cols(); ++j)
+    for (std::int64_t i = 0; i < got.rows(); ++i)
+      if (!is_same(expected(i, j), got(i, j), by_class))
+        return ::testing::AssertionFailure()
+               << (by_class ? "other value" : "other bits") << " at (" << i << "," << j << "): expected "
+               << to_text(expected(i, j)) << ", got " << to_text(got(i, j));
+  return ::testing::AssertionSuccess();
 }
 
 /// The same bits everywhere.
-inline ::testing::AssertionResult same_bits(const Matrix& expected, const Matrix& got) {
-  if (expected.rows() != got.rows() || expected.cols() != got.cols())
-    return ::testing::AssertionFailure() << "expected " << expected.rows() << "x" << expected.cols()
-                                         << ", got " << got.rows() << "x" << got.cols();
-  for (std::int64_t j = 0; j < got.cols(); ++j)
-    for (std::int64_t i = 0; i < got.rows(); ++i)
-      if (bits_of(expected(i, j)) != bits_of(got(i, j)))
-        return differ("other bits", i, j, expected(i, j), got(i, j));
-  return ::testing::AssertionSuccess();
+template <class T>
+::testing::AssertionResult same_bits(const MatrixOf<T>& expected, const MatrixOf<T>& got) {
+  return same_entries(expected, got, false);
 }
 
 /// The same bits, where any NaN equals any NaN.
-inline ::testing::AssertionResult same_values(const Matrix& expected, const Matrix& got) {
-  if (expected.rows() != got.rows() || expected.cols() != got.cols())
-    return ::testing::AssertionFailure() << "expected " << expected.rows() << "x" << expected.cols()
-                                         << ", got " << got.rows() << "x" << got.cols();
-  for (std::int64_t j = 0; j < got.cols(); ++j)
-    for (std::int64_t i = 0; i < got.rows(); ++i)
-      if (bits_of(expected(i, j)) != bits_of(got(i, j)) &&
-          !(std::isnan(expected(i, j)) && std::isnan(got(i, j))))
-        return differ("other value", i, j, expected(i, j), got(i, j));
-  return ::testing::AssertionSuccess();
+template <class T>
+::testing::AssertionResult same_values(const MatrixOf<T>& expected, const MatrixOf<T>& got) {
+  return same_entries(expected, got, true);
 }
 
 /// \brief How an operand lies in memory: entries before it, extra leading dimension, and for LayoutStride the
@@ -138,16 +179,16 @@ struct Placement {
 /// \brief An unmanaged view on memory of its own, whose gaps are poison.
 /// \tparam MemorySpace  where the memory is; if it is not that of the host, values() and gaps_are_intact()
 /// copy it
-template <class Layout, class MemorySpace = SharedSpace>
+template <class Layout, class MemorySpace = SharedSpace, class Scalar = double>
 class Operand {
   static constexpr bool is_elsewhere =
       !Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemorySpace>::accessible;
 
  public:
-  using View = Kokkos::View<double**, Layout, MemorySpace, Kokkos::MemoryUnmanaged>;
-  using ConstView = Kokkos::View<const double**, Layout, MemorySpace, Kokkos::MemoryUnmanaged>;
+  using View = Kokkos::View<Scalar**, Layout, MemorySpace, Kokkos::MemoryUnmanaged>;
+  using ConstView = Kokkos::View<const Scalar**, Layout, MemorySpace, Kokkos::MemoryUnmanaged>;
 
-  explicit Operand(const Matrix& values, Placement placement = {})
+  explicit Operand(const MatrixOf<Scalar>& values, Placement placement = {})
       : m_rows(values.rows()), m_cols(values.cols()) {
     if (std::is_same_v<Layout, Kokkos::LayoutLeft>) placement.step = 1, placement.row_major = false;
     if (std::is_same_v<Layout, Kokkos::LayoutRight>) placement.step = 1, placement.row_major = true;
@@ -157,9 +198,10 @@ class Operand {
     m_row_stride = placement.row_major ? ld : placement.step;
     m_col_stride = placement.row_major ? placement.step : ld;
     m_offset = placement.offset;
-    m_memory.assign(static_cast<std::size_t>(m_offset + ld * major + placement.extra_ld), poison());
-    if constexpr (is_elsewhere) m_elsewhere = Kokkos::View<double*, MemorySpace>("operand", m_memory.size());
-    double* first = (is_elsewhere ? m_elsewhere.data() : m_memory.data()) + m_offset;
+    m_memory.assign(static_cast<std::size_t>(m_offset + ld * major + placement.extra_ld),
+                    poison_of<Scalar>());
+    if constexpr (is_elsewhere) m_elsewhere = Kokkos::View<Scalar*, MemorySpace>("operand", m_memory.size());
+    Scalar* first = (is_elsewhere ? m_elsewhere.data() : m_memory.data()) + m_offset;
     const auto rows = static_cast<std::size_t>(m_rows), cols = static_cast<std::size_t>(m_cols);
     if constexpr (std::is_same_v<Layout, Kokkos::LayoutLeft>) {
       const View whole(first, static_cast<std::size_t>(ld), cols);
@@ -180,15 +222,15 @@ class Operand {
   ConstView const_view() const { return m_view; }
 
   /// Other entries, in the same places.
-  void assign(const Matrix& values) {
+  void assign(const MatrixOf<Scalar>& values) {
     for (std::int64_t j = 0; j < m_cols; ++j)
       for (std::int64_t i = 0; i < m_rows; ++i) m_memory[at(i, j)] = values(i, j);
     if constexpr (is_elsewhere) Kokkos::deep_copy(m_elsewhere, host_view());
   }
 
-  Matrix values() const {
+  MatrixOf<Scalar> values() const {
     fetch();
-    Matrix x(m_rows, m_cols);
+    MatrixOf<Scalar> x(m_rows, m_cols);
     for (std::int64_t j = 0; j < m_cols; ++j)
       for (std::int64_t i = 0; i < m_rows; ++i) x(i, j) = m_memory[at(i, j)];
     return x;
@@ -201,15 +243,15 @@ class Operand {
     for (std::int64_t j = 0; j < m_cols; ++j)
       for (std::int64_t i = 0; i < m_rows; ++i) is_entry[at(i, j)] = true;
     for (std::size_t p = 0; p < m_memory.size(); ++p)
-      if (!is_entry[p] && bits_of(m_memory[p]) != bits_of(poison()))
+      if (!is_entry[p] && !is_same(m_memory[p], poison_of<Scalar>()))
         return ::testing::AssertionFailure()
-               << "the gap at offset " << p << " was overwritten with " << m_memory[p];
+               << "the gap at offset " << p << " was overwritten with " << to_text(m_memory[p]);
     return ::testing::AssertionSuccess();
   }
 
  private:
   auto host_view() const {
-    return Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(m_memory.data(),
+    return Kokkos::View<Scalar*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(m_memory.data(),
                                                                              m_memory.size());
   }
   void fetch() const {
@@ -220,13 +262,14 @@ class Operand {
   }
 
   std::int64_t m_rows, m_cols, m_offset, m_row_stride, m_col_stride;
-  mutable std::vector<double> m_memory;
-  Kokkos::View<double*, MemorySpace> m_elsewhere;
+  mutable std::vector<Scalar> m_memory;
+  Kokkos::View<Scalar*, MemorySpace> m_elsewhere;
   View m_view;
 };
 
 /// op(X) is X itself for 'N', X is its transpose for 'T' and 'C'.
-inline Matrix stored(const Matrix& op, char trans) {
+template <class T>
+MatrixOf<T> stored(const MatrixOf<T>& op, char trans) {
   return trans == 'N' ? op : op.transposed();
 }
 

@@ -10,24 +10,23 @@
 namespace KokkosOzaki::Testing {
 
 /// \brief Column-major matrix on the host: what generators, references and checks of the tests exchange.
-class Matrix {
+template <class T>
+class MatrixOf {
  public:
-  Matrix() = default;
-  Matrix(std::int64_t rows, std::int64_t cols, double value = 0.0)
+  MatrixOf() = default;
+  MatrixOf(std::int64_t rows, std::int64_t cols, T value = T(0))
       : m_rows(rows), m_cols(cols), m_data(static_cast<std::size_t>(rows * cols), value) {}
 
   std::int64_t rows() const { return m_rows; }
   std::int64_t cols() const { return m_cols; }
-  double& operator()(std::int64_t i, std::int64_t j) {
+  T& operator()(std::int64_t i, std::int64_t j) { return m_data[static_cast<std::size_t>(j * m_rows + i)]; }
+  T operator()(std::int64_t i, std::int64_t j) const {
     return m_data[static_cast<std::size_t>(j * m_rows + i)];
   }
-  double operator()(std::int64_t i, std::int64_t j) const {
-    return m_data[static_cast<std::size_t>(j * m_rows + i)];
-  }
-  const double* data() const { return m_data.data(); }
+  const T* data() const { return m_data.data(); }
 
-  Matrix transposed() const {
-    Matrix t(m_cols, m_rows);
+  MatrixOf transposed() const {
+    MatrixOf t(m_cols, m_rows);
     for (std::int64_t j = 0; j < m_cols; ++j)
       for (std::int64_t i = 0; i < m_rows; ++i) t(j, i) = (*this)(i, j);
     return t;
@@ -35,8 +34,9 @@ class Matrix {
 
  private:
   std::int64_t m_rows = 0, m_cols = 0;
-  std::vector<double> m_data;
+  std::vector<T> m_data;
 };
+using Matrix = MatrixOf<double>;
 
 /// \brief Numbers that depend on the seed only: the distributions of <random> differ between standard
 /// libraries.

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -21,26 +22,38 @@ double number(const json& hex) {
   return x;
 }
 
-template <class T, class Convert>
-Rows<T> rows(const json& values, const Convert& convert) {
-  Rows<T> result;
+template <int Parts, class T, class Convert>
+Entry<Parts, T> entry(const json& value, const Convert& convert) {
+  if constexpr (Parts == 1)
+    return convert(value);
+  else
+    return {convert(value.at(0)), convert(value.at(1))};
+}
+
+template <int Parts, class T, class Convert>
+Rows<Entry<Parts, T>> rows(const json& values, const Convert& convert) {
+  Rows<Entry<Parts, T>> result;
   for (const json& row : values) {
     result.emplace_back();
-    for (const json& value : row) result.back().push_back(convert(value));
+    for (const json& value : row) result.back().push_back(entry<Parts, T>(value, convert));
   }
   return result;
 }
 
-Rows<double> numbers(const json& values) {
-  return rows<double>(values, number);
+template <int Parts>
+Rows<Entry<Parts, double>> numbers(const json& values) {
+  return rows<Parts, double>(values, number);
 }
 
-Rows<mpz_class> integers(const json& values) {
-  return rows<mpz_class>(values, [](const json& value) { return mpz_class(value.get<std::string>()); });
+template <int Parts>
+Rows<Entry<Parts, mpz_class>> integers(const json& values) {
+  return rows<Parts, mpz_class>(values,
+                                [](const json& value) { return mpz_class(value.get<std::string>()); });
 }
 
-std::vector<Rows<int>> planes(const json& values) {
-  return values.get<std::vector<Rows<int>>>();
+template <int Parts>
+std::vector<Rows<Entry<Parts, int>>> planes(const json& values) {
+  return values.get<std::vector<Rows<Entry<Parts, int>>>>();
 }
 
 std::vector<VectorStatistics> statistics(const json& values) {
@@ -58,21 +71,26 @@ std::vector<VectorStatistics> statistics(const json& values) {
   return result;
 }
 
-GemmVector read_case(const json& in) {
-  GemmVector v{};
+template <int Parts>
+GemmVectorOf<Parts> read_case(const json& in) {
+  GemmVectorOf<Parts> v{};
   v.name = in.at("name").get<std::string>();
+  const auto type = in.at("type").get<std::string>();
+  v.is_single = type == "f32" || type == "c32";
   v.num_moduli = in.at("s").get<int>();
   v.accurate = in.at("mode").get<std::string>() == "accurate";
   v.toward_zero = in.value("toward_zero", false);
+  v.conj_a = in.value("conj_A", false);
+  v.conj_b = in.value("conj_B", false);
   v.m = in.at("m").get<std::int64_t>();
   v.n = in.at("n").get<std::int64_t>();
   v.k = in.at("k").get<std::int64_t>();
-  v.alpha = number(in.at("alpha"));
-  v.beta = number(in.at("beta"));
-  v.a = numbers(in.at("opA_rows"));
-  v.b = numbers(in.at("opB_cols"));
-  if (in.contains("C_in")) v.c_in = numbers(in.at("C_in"));
-  v.c = numbers(in.at("C"));
+  v.alpha = entry<Parts, double>(in.at("alpha"), number);
+  v.beta = entry<Parts, double>(in.at("beta"), number);
+  v.a = numbers<Parts>(in.at("opA_rows"));
+  v.b = numbers<Parts>(in.at("opB_cols"));
+  if (in.contains("C_in")) v.c_in = numbers<Parts>(in.at("C_in"));
+  v.c = numbers<Parts>(in.at("C"));
 
   v.has_stages = in.contains("X");
   if (v.has_stages) {
@@ -81,7 +99,7 @@ GemmVector read_case(const json& in) {
     in.at("exp_A").get_to(v.alpha_a);
     in.at("exp_B").get_to(v.alpha_b);
     v.takes_candidates = in.at("branch").get<std::string>() == "positional";
-    v.x = integers(in.at("X"));
+    v.x = integers<Parts>(in.at("X"));
   }
   v.has_candidates = in.contains("R_A");
   if (v.has_candidates) {
@@ -94,15 +112,15 @@ GemmVector read_case(const json& in) {
   }
   v.has_residues = in.contains("resA");
   if (v.has_residues) {
-    v.integer_a = integers(in.at("intA"));
-    v.integer_b = integers(in.at("intB"));
-    v.residue_a = planes(in.at("resA"));
-    v.residue_b = planes(in.at("resB"));
-    v.y = planes(in.at("Y"));
+    v.integer_a = integers<Parts>(in.at("intA"));
+    v.integer_b = integers<Parts>(in.at("intB"));
+    v.residue_a = planes<Parts>(in.at("resA"));
+    v.residue_b = planes<Parts>(in.at("resB"));
+    v.y = planes<Parts>(in.at("Y"));
   }
   v.k_block = in.value("k_block", std::int64_t{0});
   if (v.k_block != 0)
-    for (const json& block : in.at("Y_blocks")) v.y_blocks.push_back(planes(block));
+    for (const json& block : in.at("Y_blocks")) v.y_blocks.push_back(planes<Parts>(block));
   return v;
 }
 
@@ -114,18 +132,36 @@ Rows<T> turned(const Rows<T>& x) {
   return result;
 }
 
-std::vector<Rows<int>> turned(std::vector<Rows<int>> x) {
+template <class T>
+std::vector<Rows<T>> turned(std::vector<Rows<T>> x) {
   for (auto& plane : x) plane = turned(plane);
   return x;
 }
 
+/// The cases of these files that have a type of the list.
+template <int Parts>
+std::vector<GemmVectorOf<Parts>> read_cases(std::initializer_list<const char*> files,
+                                            std::initializer_list<const char*> types) {
+  std::vector<GemmVectorOf<Parts>> all;
+  for (const char* name : files)
+    for (const json& in : read_vectors_file(name))
+      for (const char* type : types)
+        if (in.at("type") == type) {
+          all.push_back(read_case<Parts>(in));
+          all.push_back(all.back().transposed());
+        }
+  return all;
+}
+
 }  // namespace
 
-GemmVector GemmVector::transposed() const {
-  GemmVector t = *this;
+template <int Parts>
+GemmVectorOf<Parts> GemmVectorOf<Parts>::transposed() const {
+  GemmVectorOf t = *this;
   t.name += "_transposed";
   std::swap(t.m, t.n);
   std::swap(t.a, t.b);
+  std::swap(t.conj_a, t.conj_b);
   std::swap(t.stat_a, t.stat_b);
   std::swap(t.alpha_a, t.alpha_b);
   std::swap(t.maxima_a, t.maxima_b);
@@ -141,6 +177,9 @@ GemmVector GemmVector::transposed() const {
   return t;
 }
 
+template struct GemmVectorOf<1>;
+template struct GemmVectorOf<2>;
+
 nlohmann::json read_vectors_file(const std::string& name) {
   const char* folder = std::getenv("KOKKOSOZAKI_TEST_VECTORS_DIR");  // where the tests were built elsewhere
   const std::string path =
@@ -151,16 +190,17 @@ nlohmann::json read_vectors_file(const std::string& name) {
 }
 
 const std::vector<GemmVector>& f64_vectors() {
-  static const std::vector<GemmVector> vectors = [] {
-    std::vector<GemmVector> all;
-    for (const char* name : {"random", "edge"})
-      for (const json& in : read_vectors_file(name))
-        if (in.at("type") == "f64") {
-          all.push_back(read_case(in));
-          all.push_back(all.back().transposed());
-        }
-    return all;
-  }();
+  static const std::vector<GemmVector> vectors = read_cases<1>({"random", "edge"}, {"f64"});
+  return vectors;
+}
+
+const std::vector<GemmVector>& f32_vectors() {
+  static const std::vector<GemmVector> vectors = read_cases<1>({"f32"}, {"f32"});
+  return vectors;
+}
+
+const std::vector<ComplexGemmVector>& complex_vectors() {
+  static const std::vector<ComplexGemmVector> vectors = read_cases<2>({"complex"}, {"c64", "c32"});
   return vectors;
 }
 
