@@ -60,17 +60,25 @@ inline ExactDouble exact(double x) {
   return {mpz_class(std::ldexp(fraction, 53)), exponent - 53};
 }
 
-/// X 2^exponent rounded once to double, ties to even; overflow gives Inf, gradual underflow.
-inline double reference_double(const mpz_class& X, std::int64_t exponent) {
+/// X 2^exponent rounded once to a format with this many bits, ties to even; overflow gives Inf, gradual
+/// underflow.
+inline double reference_rounded(const mpz_class& X, std::int64_t exponent, int precision, int max_exponent) {
   if (sgn(X) == 0) return 0.0;
   const mpz_class magnitude = abs(X);
   const std::int64_t top = bit_length_of(magnitude) - 1 + exponent;
-  const std::int64_t last = std::max<std::int64_t>(top - 52, -1074);  // place of the last kept bit
-  const mpz_class kept = scaled_nearest(magnitude, exponent - last);  // at most 2^53
-  const double value = bit_length_of(kept) - 1 + last > 1023
+  // place of the last kept bit
+  const std::int64_t last = std::max<std::int64_t>(top - precision + 1, 2 - max_exponent - precision);
+  const mpz_class kept = scaled_nearest(magnitude, exponent - last);  // at most 2^precision
+  const double value = bit_length_of(kept) - 1 + last > max_exponent
                            ? std::numeric_limits<double>::infinity()
                            : std::ldexp(kept.get_d(), static_cast<int>(last));
   return sgn(X) < 0 ? -value : value;
+}
+inline double reference_double(const mpz_class& X, std::int64_t exponent) {
+  return reference_rounded(X, exponent, 53, 1023);
+}
+inline double reference_float(const mpz_class& X, std::int64_t exponent) {
+  return reference_rounded(X, exponent, 24, 127);
 }
 
 /// floor(|x| 2^(15 - e))
@@ -80,8 +88,8 @@ inline mpz_class reference_fixed15(double x, int e) {
 }
 
 /// e and S of one vector, or zero_vector or flagged_vector with 0, as the library stores them.
-inline Impl::ChunkStatistics reference_statistics(const std::vector<double>& x) {
-  constexpr std::size_t chunk = 128;
+/// \param chunk  numbers in a chunk
+inline Impl::ChunkStatistics reference_statistics(const std::vector<double>& x, std::size_t chunk = 128) {
   for (const double value : x)
     if (!std::isfinite(value)) return {0, Impl::flagged_vector};
   const auto exponent_of = [&x](std::size_t begin, std::size_t end) {

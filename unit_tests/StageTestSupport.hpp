@@ -184,37 +184,45 @@ inline std::vector<Placement> placements(std::int64_t count, std::int64_t length
 }
 
 /// Copies of `rows` in one piece of memory that is as small as the strides allow, NaN in the gaps.
-class PlacedVectors {
+template <class Element>
+class PlacedVectorsOf {
  public:
-  PlacedVectors(const std::vector<std::vector<double>>& rows, const Placement& placement)
-      : m_set{nullptr, static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(rows.front().size()),
-              placement.vector_stride, placement.position_stride} {
+  PlacedVectorsOf(const std::vector<std::vector<Element>>& rows, const Placement& placement,
+                  bool conj = false)
+      : m_set{nullptr,
+              static_cast<std::int64_t>(rows.size()),
+              static_cast<std::int64_t>(rows.front().size()),
+              placement.vector_stride,
+              placement.position_stride,
+              conj} {
     const std::int64_t last =
         (m_set.count - 1) * m_set.vector_stride + (m_set.length - 1) * m_set.position_stride;
-    m_memory.assign(static_cast<std::size_t>(last + 1), quiet_nan);
+    m_memory.assign(static_cast<std::size_t>(last + 1),
+                    Element(static_cast<Impl::RealOf<Element>>(quiet_nan)));
     m_set.data = m_memory.data();
     for (std::int64_t v = 0; v < m_set.count; ++v)
       for (std::int64_t l = 0; l < m_set.length; ++l)
         m_memory[static_cast<std::size_t>(v * m_set.vector_stride + l * m_set.position_stride)] =
             rows[static_cast<std::size_t>(v)][static_cast<std::size_t>(l)];
   }
-  PlacedVectors(const PlacedVectors&) = delete;
-  PlacedVectors& operator=(const PlacedVectors&) = delete;
+  PlacedVectorsOf(const PlacedVectorsOf&) = delete;
+  PlacedVectorsOf& operator=(const PlacedVectorsOf&) = delete;
 
-  const Impl::VectorSet<double>& set() const { return m_set; }
+  const Impl::VectorSet<Element>& set() const { return m_set; }
 
   /// The positions first .. first + length - 1.
-  Impl::VectorSet<double> positions(std::int64_t first, std::int64_t length) const {
-    Impl::VectorSet<double> part = m_set;
+  Impl::VectorSet<Element> positions(std::int64_t first, std::int64_t length) const {
+    Impl::VectorSet<Element> part = m_set;
     part.data += first * part.position_stride;
     part.length = length;
     return part;
   }
 
  private:
-  std::vector<double> m_memory;
-  Impl::VectorSet<double> m_set;
+  std::vector<Element> m_memory;
+  Impl::VectorSet<Element> m_set;
 };
+using PlacedVectors = PlacedVectorsOf<double>;
 
 template <class T>
 std::int64_t size_of(const std::vector<T>& x) {

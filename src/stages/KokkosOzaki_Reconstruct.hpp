@@ -150,7 +150,7 @@ struct ReconstructFunctor {
   MatrixRef<Scalar> C;
 
   KOKKOS_FUNCTION RealOf<Scalar> part(std::int64_t i, std::int64_t j, int which) const {
-    std::uint32_t word[max_words];
+    std::uint32_t word[max_words] = {};
     crt_words(block.Y + which * block.stride_y + j * block.ld + i, parts_of_v<Scalar> * block.stride_y,
               *table, word);
     return round_to<RealOf<Scalar>>(word, table->words, -(block.row_alpha[i] + block.col_alpha[j]));

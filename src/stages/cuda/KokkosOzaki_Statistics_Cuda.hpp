@@ -9,7 +9,8 @@
 
 namespace KokkosOzaki::Impl {
 
-KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const double* x, std::int64_t stride, int length);
+template <class Element>
+KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const Element* x, std::int64_t stride, int length);
 KOKKOS_INLINE_FUNCTION std::uint64_t chunk_share(const ChunkStatistics& record, std::int32_t e);
 
 namespace CudaStages {
