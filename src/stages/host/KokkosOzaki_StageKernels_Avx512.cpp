@@ -100,6 +100,63 @@ void load_tile(const double* x, std::int64_t vector_stride, std::int64_t positio
   }
 }
 
+/// row[v] := column v of the 16 x 16 block, stored to out[v * tile_row], v < vectors.
+void store_transposed(const __m512* row, int vectors, __mmask16 positions, float* out) {
+  __m512 pair[16], quad[16], col[16];
+  for (int i = 0; i < 16; i += 2) {
+    pair[i] = _mm512_unpacklo_ps(row[i], row[i + 1]);
+    pair[i + 1] = _mm512_unpackhi_ps(row[i], row[i + 1]);
+  }
+  // Columns 4 q + c of the rows i .. i + 3 in the 128-bit lane q of quad[i + c].
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      const __m512d a = _mm512_castps_pd(pair[i + j]), b = _mm512_castps_pd(pair[i + j + 2]);
+      quad[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      quad[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  for (int c = 0; c < 4; ++c) {
+    const __m512 even_low = _mm512_shuffle_f32x4(quad[c], quad[4 + c], 0x88),
+                 odd_low = _mm512_shuffle_f32x4(quad[c], quad[4 + c], 0xDD),
+                 even_high = _mm512_shuffle_f32x4(quad[8 + c], quad[12 + c], 0x88),
+                 odd_high = _mm512_shuffle_f32x4(quad[8 + c], quad[12 + c], 0xDD);
+    col[c] = _mm512_shuffle_f32x4(even_low, even_high, 0x88);
+    col[4 + c] = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
+    col[8 + c] = _mm512_shuffle_f32x4(even_low, even_high, 0xDD);
+    col[12 + c] = _mm512_shuffle_f32x4(odd_low, odd_high, 0xDD);
+  }
+  for (int v = 0; v < 16; ++v)
+    if (v < vectors) _mm512_mask_storeu_ps(out + v * tile_row, positions, col[v]);
+}
+
+void load_tile(const float* x, std::int64_t vector_stride, std::int64_t position_stride, int vectors,
+               int positions, float* tile) {
+  if (position_stride == 1) {
+    for (int v = 0; v < vectors; ++v)
+      for (int l = 0; l < positions; l += 16) {
+        const __mmask16 mask = first_of_16(positions - l);
+        _mm512_mask_storeu_ps(tile + v * tile_row + l, mask,
+                              _mm512_maskz_loadu_ps(mask, x + v * vector_stride + l));
+      }
+    return;
+  }
+  if (vector_stride != 1) {
+    for (int v = 0; v < vectors; ++v)
+      for (int l = 0; l < positions; ++l) tile[v * tile_row + l] = x[v * vector_stride + l * position_stride];
+    return;
+  }
+  for (int l = 0; l < positions; l += 16) {
+    const int rows = positions - l < 16 ? positions - l : 16;
+    for (int v = 0; v < vectors; v += 16) {
+      const __mmask16 mask = first_of_16(vectors - v);
+      const float* source = x + l * position_stride + v;
+      __m512 row[16];
+      for (int i = 0; i < 16; ++i)
+        row[i] = i < rows ? _mm512_maskz_loadu_ps(mask, source + i * position_stride) : _mm512_setzero_ps();
+      store_transposed(row, vectors - v < 16 ? vectors - v : 16, first_of_16(rows), tile + v * tile_row + l);
+    }
+  }
+}
+
 // ---- bits of doubles --------------------------------------------------------------------------------
 
 constexpr std::int64_t magnitude_mask = INT64_MAX;
@@ -171,6 +228,61 @@ void quantize(const double* x, std::int64_t length, std::int32_t e, std::int8_t*
   }
 }
 
+// ---- bits of floats ---------------------------------------------------------------------------------
+
+constexpr std::int32_t float_magnitude_mask = INT32_MAX;
+constexpr std::int32_t float_hidden_bit = std::int32_t{1} << 23;
+constexpr std::int32_t float_infinity_bits = std::int32_t{0xFF} << 23;
+
+/// |x| = value 2^(exponent - 150), value < 2^24, exponent >= 1, from the bits of |x|, in dwords.
+Significands float_significands_of(__m512i magnitude) {
+  const __mmask16 normal = _mm512_cmpge_epu32_mask(magnitude, _mm512_set1_epi32(float_hidden_bit));
+  const __m512i fraction = _mm512_and_si512(magnitude, _mm512_set1_epi32(float_hidden_bit - 1));
+  return {_mm512_mask_or_epi32(fraction, normal, fraction, _mm512_set1_epi32(float_hidden_bit)),
+          _mm512_max_epu32(_mm512_srli_epi32(magnitude, 23), _mm512_set1_epi32(1))};
+}
+
+__m512i magnitudes(const float* x, __mmask16 mask) {
+  return _mm512_and_si512(_mm512_maskz_loadu_epi32(mask, x), _mm512_set1_epi32(float_magnitude_mask));
+}
+
+/// As fixed15_plus_one, for the bits of 16 floats.
+__m512i float_fixed15_plus_one(__m512i magnitude, std::int32_t e) {
+  const Significands m = float_significands_of(magnitude);
+  const __m512i shift = _mm512_sub_epi32(_mm512_set1_epi32(135 + e), m.exponent);
+  __m512i f = _mm512_srlv_epi32(m.value, shift);
+  if (e < -126)
+    f = _mm512_or_si512(f, _mm512_sllv_epi32(m.value, _mm512_sub_epi32(_mm512_setzero_si512(), shift)));
+  return _mm512_maskz_add_epi32(_mm512_test_epi32_mask(magnitude, magnitude), f, _mm512_set1_epi32(1));
+}
+
+ChunkStatistics chunk_statistics(const float* x, int length) {
+  __m512i maxima = _mm512_setzero_si512();
+  for (int l = 0; l < length; l += 16)
+    maxima = _mm512_max_epu32(maxima, magnitudes(x + l, first_of_16(length - l)));
+  const auto largest = static_cast<std::int32_t>(_mm512_reduce_max_epu32(maxima));
+  if (largest == 0) return {0, zero_vector};
+  if (largest >= float_infinity_bits) return {0, flagged_vector};
+  const std::int32_t e = largest >= float_hidden_bit ? (largest >> 23) - 127
+                                                     : -118 - __builtin_clz(static_cast<unsigned>(largest));
+  __m512i sums = _mm512_setzero_si512();
+  for (int l = 0; l < length; l += 16) {
+    const __m512i f = float_fixed15_plus_one(magnitudes(x + l, first_of_16(length - l)), e);
+    const __m512i odd = _mm512_srli_epi64(f, 32);
+    sums = _mm512_add_epi64(sums, _mm512_add_epi64(_mm512_mul_epu32(f, f), _mm512_mul_epu32(odd, odd)));
+  }
+  return {static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sums)), e};
+}
+
+void quantize(const float* x, std::int64_t length, std::int32_t e, std::int8_t* out) {
+  for (std::int64_t l = 0; l < length; l += 16) {
+    const __m512i f = float_fixed15_plus_one(magnitudes(x + l, 0xFFFF), e);
+    const __m512i q =
+        _mm512_add_epi32(_mm512_sub_epi32(_mm512_slli_epi32(f, 7), f), _mm512_set1_epi32(65535));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + l), _mm512_cvtepi32_epi8(_mm512_srli_epi32(q, 16)));
+  }
+}
+
 // ---- centered residues ------------------------------------------------------------------------------
 
 /// \brief What the last steps need to know about an odd modulus m.
@@ -184,7 +296,7 @@ struct FinishConstants {
   float inverse;              // 1 / m rounded
   float quotient_offset;      // 12582912 + V / m
   float minus_modulus;        // -m
-  std::int32_t digit_sum[2];  // sum of centered(256^i) over 8 and 10 digits
+  std::int32_t digit_sum[3];  // sum of centered(256^i) over 4, 8 and 10 digits
 };
 
 constexpr float round_to_integer = 12582912.0f;  // 3 * 2^22: the unit of sums near it is 1
@@ -204,8 +316,9 @@ constexpr FinishTable make_finish_table() {
     c.minus_modulus = -static_cast<float>(m);
     for (int i = 0, power = 1; i < 10; ++i, power = power * 256 % m) {
       const int digit = power > m / 2 ? power - m : power;
-      if (i < 8) c.digit_sum[0] += digit;
-      c.digit_sum[1] += digit;
+      if (i < 4) c.digit_sum[0] += digit;
+      if (i < 8) c.digit_sum[1] += digit;
+      c.digit_sum[2] += digit;
     }
   }
   return table;
@@ -294,17 +407,20 @@ struct ScaleByExponentField {
 
 /// 2^alpha x for any alpha: the low 64 bits, and bits 64 .. 127 if asked for.
 struct ScaleByShifts {
-  __m512i alpha_minus_1075;
+  __m512i alpha_minus_unit;
   bool toward_zero;
 
-  ScaleByShifts(std::int32_t alpha, bool truncated)
-      : alpha_minus_1075(_mm512_set1_epi64(std::int64_t{alpha} - 1075)), toward_zero(truncated) {}
+  ScaleByShifts(std::int32_t alpha, bool truncated, std::int32_t unit = 1075)
+      : alpha_minus_unit(_mm512_set1_epi64(std::int64_t{alpha} - unit)), toward_zero(truncated) {}
 
   __m512i operator()(__m512i bits, __m512i* high = nullptr) const {
+    return scaled(significands_of(_mm512_and_si512(bits, _mm512_set1_epi64(magnitude_mask))),
+                  _mm512_movepi64_mask(bits), high);
+  }
+
+  __m512i scaled(const Significands& m, __mmask8 negative, __m512i* high) const {
     const __m512i zero = _mm512_setzero_si512();
-    const __mmask8 negative = _mm512_movepi64_mask(bits);
-    const Significands m = significands_of(_mm512_and_si512(bits, _mm512_set1_epi64(magnitude_mask)));
-    const __m512i shift = _mm512_add_epi64(alpha_minus_1075, m.exponent);
+    const __m512i shift = _mm512_add_epi64(alpha_minus_unit, m.exponent);
     const __m512i right = _mm512_sub_epi64(zero, shift);
     const __m512i shifted_right =
         toward_zero ? _mm512_srlv_epi64(m.value, right) : round_right(m.value, right);
@@ -323,23 +439,79 @@ struct ScaleByShifts {
   }
 };
 
-template <class Scale>
-void load_digits(const double* x, const Scale& scale, DigitBlock<2>& digits) {
+/// The same for the bits of floats in the low halves.
+struct ScaleFloatByShifts : ScaleByShifts {
+  ScaleFloatByShifts(std::int32_t alpha, bool truncated) : ScaleByShifts(alpha, truncated, 150) {}
+
+  __m512i operator()(__m512i bits, __m512i* high = nullptr) const {
+    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi64(float_magnitude_mask));
+    const __mmask8 normal = _mm512_cmpge_epu64_mask(magnitude, _mm512_set1_epi64(float_hidden_bit));
+    const __m512i fraction = _mm512_and_si512(magnitude, _mm512_set1_epi64(float_hidden_bit - 1));
+    return scaled({_mm512_mask_or_epi64(fraction, normal, fraction, _mm512_set1_epi64(float_hidden_bit)),
+                   _mm512_max_epu64(_mm512_srli_epi64(magnitude, 23), _mm512_set1_epi64(1))},
+                  _mm512_test_epi64_mask(bits, _mm512_set1_epi64(std::int64_t{1} << 31)), high);
+  }
+};
+
+/// 2^alpha x for 16 floats with |2^alpha x| <= 2^30, by shifts: subnormal numbers are no special case.
+struct ShortScale {
+  __m512i alpha_minus_unit;
+  bool toward_zero;
+
+  ShortScale(std::int32_t alpha, bool truncated)
+      : alpha_minus_unit(_mm512_set1_epi32(alpha - 150)), toward_zero(truncated) {}
+
+  __m512i operator()(__m512i bits) const {
+    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
+    const Significands m =
+        float_significands_of(_mm512_and_si512(bits, _mm512_set1_epi32(float_magnitude_mask)));
+    const __m512i shift = _mm512_add_epi32(alpha_minus_unit, m.exponent);
+    const __m512i right = _mm512_sub_epi32(zero, shift);
+    __m512i shifted_right = _mm512_srlv_epi32(m.value, right);
+    if (!toward_zero) {
+      const __m512i half = _mm512_sllv_epi32(one, _mm512_sub_epi32(right, one));
+      const __m512i odd = _mm512_and_si512(shifted_right, one);
+      shifted_right = _mm512_srlv_epi32(
+          _mm512_add_epi32(_mm512_add_epi32(m.value, odd), _mm512_sub_epi32(half, one)), right);
+    }
+    const __m512i a =
+        _mm512_mask_mov_epi32(_mm512_sllv_epi32(m.value, shift), _mm512_movepi32_mask(shift), shifted_right);
+    return _mm512_mask_sub_epi32(a, _mm512_movepi32_mask(bits), zero, a);
+  }
+};
+
+/// The bits of 8 numbers, one to a qword.
+__m512i load_8(const double* x) {
+  return _mm512_loadu_si512(x);
+}
+__m512i load_8(const float* x) {
+  return _mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
+}
+
+void load_digits(const float* x, const ShortScale& scale, DigitBlock<1>& digits) {
+  const __m512i offset = _mm512_set1_epi64(all_128);
+  for (int j = 0; j < 4; ++j)
+    digits.part[0][j] = _mm512_add_epi32(scale(_mm512_loadu_si512(x + 16 * j)), offset);
+}
+
+template <class Real, class Scale>
+void load_digits(const Real* x, const Scale& scale, DigitBlock<2>& digits) {
   const __m512i offset = _mm512_set1_epi64(all_128);
   for (int j = 0; j < 4; ++j) {
-    const __m512i a = _mm512_add_epi64(scale(_mm512_loadu_si512(x + 16 * j)), offset);
-    const __m512i b = _mm512_add_epi64(scale(_mm512_loadu_si512(x + 16 * j + 8)), offset);
+    const __m512i a = _mm512_add_epi64(scale(load_8(x + 16 * j)), offset);
+    const __m512i b = _mm512_add_epi64(scale(load_8(x + 16 * j + 8)), offset);
     digits.part[0][j] = even_dwords(a, b);
     digits.part[1][j] = odd_dwords(a, b);
   }
 }
 
-void load_digits(const double* x, const ScaleByShifts& scale, DigitBlock<3>& digits) {
+template <class Real, class Scale>
+void load_digits(const Real* x, const Scale& scale, DigitBlock<3>& digits) {
   const __m512i offset = _mm512_set1_epi64(all_128);
   for (int j = 0; j < 4; ++j) {
     __m512i low[2], high[2];
     for (int h = 0; h < 2; ++h) {
-      low[h] = _mm512_add_epi64(scale(_mm512_loadu_si512(x + 16 * j + 8 * h), &high[h]), offset);
+      low[h] = _mm512_add_epi64(scale(load_8(x + 16 * j + 8 * h), &high[h]), offset);
       const __mmask8 carry = _mm512_cmplt_epu64_mask(low[h], offset);
       high[h] = _mm512_add_epi64(high[h], _mm512_set1_epi64(0x8080));
       high[h] = _mm512_mask_add_epi64(high[h], carry, high[h], _mm512_set1_epi64(1));
@@ -350,8 +522,8 @@ void load_digits(const double* x, const ScaleByShifts& scale, DigitBlock<3>& dig
   }
 }
 
-template <int Parts, class Scale>
-void residues_with(const Scale& scale, const double* x, std::int64_t length, const ModuliTable& table,
+template <int Parts, class Scale, class Real>
+void residues_with(const Scale& scale, const Real* x, std::int64_t length, const ModuliTable& table,
                    std::int8_t* out, std::int64_t plane_stride) {
   // The lines are far from each other; have them on their way while the digits are computed.
   for (int p = 0; p < table.count; ++p)
@@ -366,7 +538,7 @@ void residues_with(const Scale& scale, const double* x, std::int64_t length, con
       line += plane_stride;
       const FinishConstants& constants = finish_constants(table.modulus[p]);
       const Finish finish(constants);
-      const __m512i start = _mm512_set1_epi32(constants.start - 128 * constants.digit_sum[Parts - 2]);
+      const __m512i start = _mm512_set1_epi32(constants.start - 128 * constants.digit_sum[Parts - 1]);
       __m512i coefficient[Parts], residue[4];
       for (int i = 0; i < Parts; ++i) coefficient[i] = set1_dword(&table.residue_coefficient[p][4 * i]);
       for (int j = 0; j < 4; ++j) {
@@ -387,6 +559,19 @@ void residues(const double* x, std::int64_t length, std::int32_t alpha, const Mo
     residues_with<2>(ScaleByExponentField(alpha, toward_zero), x, length, table, out, plane_stride);
   else
     residues_with<2>(ScaleByShifts(alpha, toward_zero), x, length, table, out, plane_stride);
+}
+
+void residues(const float* x, std::int64_t length, std::int32_t alpha, const ModuliTable& table,
+              bool toward_zero, std::int8_t* out, std::int64_t plane_stride) {
+  if (table.digits > 8)
+    residues_with<3>(ScaleFloatByShifts(alpha, toward_zero), x, length, table, out, plane_stride);
+  else
+    residues_with<2>(ScaleFloatByShifts(alpha, toward_zero), x, length, table, out, plane_stride);
+}
+
+void short_residues(const float* x, std::int64_t length, std::int32_t alpha, const ModuliTable& table,
+                    bool toward_zero, std::int8_t* out, std::int64_t plane_stride) {
+  residues_with<1>(ShortScale(alpha, toward_zero), x, length, table, out, plane_stride);
 }
 
 /// The dwords of P, 64 of them; zeros behind `count`.
@@ -716,18 +901,52 @@ __m512i round_to_double(const ScaledValues& v, __m512i exponent) {
   return bits;
 }
 
-template <int Words, int Half>
+/// The same for floats, whose bits are the low halves.
+__m512i round_to_float(const ScaledValues& v, __m512i exponent) {
+  const __m512i scale = _mm512_sub_epi64(v.shift, exponent);
+  const __m512i rounded =
+      _mm512_cvtepu32_epi64(_mm256_castps_si256(_mm512_cvt_roundepi64_ps(v.value, nearest)));
+  const __m512i field = _mm512_and_si512(_mm512_srli_epi64(rounded, 23), _mm512_set1_epi64(0xFF));
+  const __m512i scaled_field = _mm512_add_epi64(field, scale);
+  const __mmask8 nonzero = _mm512_test_epi64_mask(v.value, v.value);
+  __m512i bits = _mm512_maskz_add_epi64(nonzero, rounded, _mm512_slli_epi64(scale, 23));
+  const __mmask8 special = _mm512_mask_cmpge_epu64_mask(
+      nonzero, _mm512_sub_epi64(scaled_field, _mm512_set1_epi64(1)), _mm512_set1_epi64(254));
+  if (special != 0) {
+    // Below the normal range: value 2^scale in units of 2^-149, rounded once.
+    const __m512i zero = _mm512_setzero_si512();
+    const __m512i magnitude = _mm512_abs_epi64(v.value);
+    const __m512i left = _mm512_add_epi64(scale, _mm512_set1_epi64(149));
+    const __mmask8 drops = _mm512_movepi64_mask(left);
+    __m512i extreme = _mm512_mask_mov_epi64(_mm512_sllv_epi64(magnitude, left), drops,
+                                            round_right(magnitude, _mm512_sub_epi64(zero, left)));
+    const __mmask8 overflow = _mm512_cmpgt_epi64_mask(scaled_field, zero);
+    extreme = _mm512_mask_mov_epi64(extreme, overflow, _mm512_set1_epi64(float_infinity_bits));
+    const __m512i sign = _mm512_maskz_set1_epi64(_mm512_movepi64_mask(v.value), std::int64_t{1} << 31);
+    bits = _mm512_mask_or_epi64(bits, special, extreme, sign);
+  }
+  return bits;
+}
+
+void store_rounded(const ScaledValues& v, __m512i exponent, __mmask8 mask, double* t) {
+  _mm512_mask_storeu_epi64(t, mask, round_to_double(v, exponent));
+}
+void store_rounded(const ScaledValues& v, __m512i exponent, __mmask8 mask, float* t) {
+  _mm256_mask_storeu_epi32(t, mask, _mm512_cvtepi64_epi32(round_to_float(v, exponent)));
+}
+
+template <int Words, int Half, class Real>
 void store_values(const __m512i* word, const std::int32_t* alpha, std::int32_t beta, std::int64_t left,
-                  double* t) {
+                  Real* t) {
   const __mmask8 mask = first_of_8(left - 8 * Half);
   const __m512i exponent = _mm512_add_epi64(
       _mm512_cvtepi32_epi64(_mm256_maskz_loadu_epi32(mask, alpha + 8 * Half)), _mm512_set1_epi64(beta));
-  _mm512_mask_storeu_epi64(t + 8 * Half, mask, round_to_double(scaled_values<Words, Half>(word), exponent));
+  store_rounded(scaled_values<Words, Half>(word), exponent, mask, t + 8 * Half);
 }
 
-template <int S>
+template <int S, class Real>
 void reconstruct_with(const std::int8_t* Y, std::int64_t plane_stride, std::int64_t length,
-                      const std::int32_t* alpha, std::int32_t beta, const ModuliTable& table, double* t) {
+                      const std::int32_t* alpha, std::int32_t beta, const ModuliTable& table, Real* t) {
   static const CrtDigits digits = make_crt_digits(table);
   constexpr int groups = (S + 4) / 4, words = (S + 3) / 4;
   const __m512i offset = _mm512_set1_epi64(all_128);
@@ -756,19 +975,24 @@ void reconstruct_with(const std::int8_t* Y, std::int64_t plane_stride, std::int6
   }
 }
 
+template <class Real>
 using Reconstruct = void (*)(const std::int8_t*, std::int64_t, std::int64_t, const std::int32_t*,
-                             std::int32_t, const ModuliTable&, double*);
+                             std::int32_t, const ModuliTable&, Real*);
 
-constexpr Reconstruct reconstruct_by_count[max_moduli - min_moduli + 1] = {
-    reconstruct_with<2>,  reconstruct_with<3>,  reconstruct_with<4>,  reconstruct_with<5>,
-    reconstruct_with<6>,  reconstruct_with<7>,  reconstruct_with<8>,  reconstruct_with<9>,
-    reconstruct_with<10>, reconstruct_with<11>, reconstruct_with<12>, reconstruct_with<13>,
-    reconstruct_with<14>, reconstruct_with<15>, reconstruct_with<16>, reconstruct_with<17>,
-    reconstruct_with<18>, reconstruct_with<19>, reconstruct_with<20>};
+template <class Real>
+constexpr Reconstruct<Real> reconstruct_by_count[max_moduli - min_moduli + 1] = {
+    reconstruct_with<2, Real>,  reconstruct_with<3, Real>,  reconstruct_with<4, Real>,
+    reconstruct_with<5, Real>,  reconstruct_with<6, Real>,  reconstruct_with<7, Real>,
+    reconstruct_with<8, Real>,  reconstruct_with<9, Real>,  reconstruct_with<10, Real>,
+    reconstruct_with<11, Real>, reconstruct_with<12, Real>, reconstruct_with<13, Real>,
+    reconstruct_with<14, Real>, reconstruct_with<15, Real>, reconstruct_with<16, Real>,
+    reconstruct_with<17, Real>, reconstruct_with<18, Real>, reconstruct_with<19, Real>,
+    reconstruct_with<20, Real>};
 
+template <class Real>
 void reconstruct(const std::int8_t* Y, std::int64_t plane_stride, std::int64_t length,
-                 const std::int32_t* alpha, std::int32_t beta, const ModuliTable& table, double* t) {
-  reconstruct_by_count[table.count - min_moduli](Y, plane_stride, length, alpha, beta, table, t);
+                 const std::int32_t* alpha, std::int32_t beta, const ModuliTable& table, Real* t) {
+  reconstruct_by_count<Real>[table.count - min_moduli](Y, plane_stride, length, alpha, beta, table, t);
 }
 
 // ---- alpha and beta ---------------------------------------------------------------------------------
@@ -791,19 +1015,36 @@ void combine(const double* t, std::int64_t length, const Epilogue& epilogue, dou
   }
 }
 
-StageKernels make_avx512_kernels() {
-  return {"avx512",
-          load_tile,
-          chunk_statistics,
-          residues,
-          quantize,
-          reduce,
-          reconstruct,
-          combine,
-          add_residues,
-          reduce_complex,
-          portable_stage_kernels()->single};
+void combine(const float* t, std::int64_t length, const EpilogueOf<float>& epilogue, float* c) {
+  const __m512 alpha = _mm512_set1_ps(epilogue.alpha), beta = _mm512_set1_ps(epilogue.beta);
+  if (epilogue.beta == 0 && epilogue.alpha == 1) {
+    std::memmove(c, t, static_cast<std::size_t>(length) * sizeof(float));
+  } else if (epilogue.beta == 0) {
+    for (std::int64_t i = 0; i < length; i += 16) {
+      const __mmask16 mask = first_of_16(length - i);
+      _mm512_mask_storeu_ps(c + i, mask, _mm512_mul_ps(alpha, _mm512_maskz_loadu_ps(mask, t + i)));
+    }
+  } else {
+    for (std::int64_t i = 0; i < length; i += 16) {
+      const __mmask16 mask = first_of_16(length - i);
+      const __m512 scaled = _mm512_mul_ps(beta, _mm512_maskz_loadu_ps(mask, c + i));
+      _mm512_mask_storeu_ps(c + i, mask, _mm512_fmadd_ps(alpha, _mm512_maskz_loadu_ps(mask, t + i), scaled));
+    }
+  }
 }
+
+constexpr StageKernels avx512 = {
+    "avx512",
+    load_tile,
+    chunk_statistics,
+    residues,
+    quantize,
+    reduce,
+    reconstruct<double>,
+    combine,
+    add_residues,
+    reduce_complex,
+    {load_tile, chunk_statistics, residues, short_residues, quantize, reconstruct<float>, combine}};
 
 }  // namespace
 
@@ -812,7 +1053,6 @@ const StageKernels* avx512_stage_kernels() {
   const bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                          __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
-  static const StageKernels avx512 = make_avx512_kernels();
   return supported ? &avx512 : nullptr;
 }
 
