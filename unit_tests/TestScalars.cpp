@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -652,6 +653,56 @@ TYPED_TEST(ScalarTest, NonFiniteInputsHaveNativeSemantics) {
     }
 }
 
+// ---- wrong arguments --------------------------------------------------------------------------------
+
+/// The message of the std::invalid_argument that `call` throws.
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TYPED_TEST(ScalarTest, SizesAndModuliAreChecked) {
+  using Scalar = typename TypeParam::Scalar;
+  using Plan = GemmPlan<typename TypeParam::Space, Scalar>;
+  // A complex position is two products in a sum.
+  const std::int64_t longest = std::int64_t{1} << (is_complex<Scalar> ? 9 : 10);
+  EXPECT_TRUE(Plan::can_run(4, 4, longest, with_moduli(2)));
+  EXPECT_FALSE(Plan::can_run(4, 4, longest + 1, with_moduli(2)));
+  EXPECT_EQ("KokkosOzaki::GemmPlan::workspace_bytes: too few moduli for this k: num_moduli=2, k=" +
+                std::to_string(longest + 1) + " needs at least 3.",
+            refusal([&] { Plan::workspace_bytes(4, 4, longest + 1, with_moduli(2)); }));
+  GemmOptions options;
+  options.accuracy = Accuracy::normwise(1e-30);
+  EXPECT_EQ(
+      "KokkosOzaki::GemmPlan::workspace_bytes: the accuracy asked for (normwise, c=1e-30) needs more than 20 "
+      "moduli for k=5.",
+      refusal([&] { Plan::workspace_bytes(4, 4, 5, options); }));
+  const int bits = is_complex<Scalar> ? 31 : 32;
+  EXPECT_EQ("KokkosOzaki::GemmPlan::workspace_bytes: sizes are too large (k must be below 2^" +
+                std::to_string(bits) + ", a matrix below 2^56 entries), got m=1, n=1, k=" +
+                std::to_string(std::int64_t{1} << bits) + ".",
+            refusal([&] { Plan::workspace_bytes(1, 1, std::int64_t{1} << bits); }));
+}
+
+TYPED_TEST(ScalarTest, OverlapIsMeasuredInTheOperandsOwnUnits) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  using View = Kokkos::View<Scalar**, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged>;
+  std::vector<Scalar> memory(100, Scalar(1));
+  const View A(memory.data(), 5, 5), B(memory.data() + 25, 5, 5), C(memory.data() + 50, 5, 5),
+      D(memory.data() + 49, 5, 5);
+  gemm(Space{}, "N", "N", Scalar(1), A, B, Scalar(0), C);
+  Space{}.fence();
+  EXPECT_TRUE(is_same(memory[50], Scalar(5)));
+  EXPECT_EQ("KokkosOzaki::gemm: C must not overlap B (B 5x5, C 5x5).",
+            refusal([&] { gemm(Space{}, "N", "N", Scalar(1), A, B, Scalar(0), D); }));
+}
+
 // ---- operands of two types --------------------------------------------------------------------------
 
 template <class Case>
@@ -703,6 +754,23 @@ TYPED_TEST(MixedOperandsTest, EqualTheirConvertedCopies) {
         check(wide_a, B, wide_a, widen(B));
         check(A, B, widen(A), widen(B));
       }
+}
+
+TYPED_TEST(MixedOperandsTest, MustNotShareMemoryWithC) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  using Narrow = NarrowOf<Scalar>;
+  std::vector<Scalar> memory(100, Scalar(1));
+  const Kokkos::View<Narrow**, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged> A(
+      reinterpret_cast<Narrow*>(memory.data()), 5, 5);
+  using View = Kokkos::View<Scalar**, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged>;
+  const View B(memory.data() + 25, 5, 5), C(memory.data() + 50, 5, 5), D(memory.data() + 5, 5, 4);
+  gemm(Space{}, "N", "N", Scalar(1), A, B, Scalar(0), C);  // 25 narrow entries are less than 25 wide ones
+  Space{}.fence();
+  EXPECT_EQ("KokkosOzaki::gemm: C must not overlap A (A 5x5, C 5x4).", refusal([&] {
+              gemm(Space{}, "N", "N", Scalar(1), A, Kokkos::subview(B, Kokkos::ALL, std::make_pair(0, 4)),
+                   Scalar(0), D);
+            }));
 }
 
 TYPED_TEST(MixedOperandsTest, NeedNoMoreWorkspace) {
