@@ -20,11 +20,12 @@ enum class Rounding {
   toward_zero    ///< truncation, as in the literature on Ozaki Scheme II; for comparison
 };
 
-/// \brief What is promised when GemmOptions::num_moduli is 0. Constants are in units of u (2^-53 for double).
+/// \brief What is promised when GemmOptions::num_moduli is 0. Constants are in units of u (2^-53 for double, 2^-24
+/// for float). Complex: for the real and for the imaginary part, with 2k for k.
 class Accuracy {
  public:
-  /// |C - exact| <= sqrt(k) u ||a_i||_2 ||b_j||_2 (plus the final rounding): 14 moduli for double and k <=
-  /// 2^17.
+  /// |C - exact| <= sqrt(k) u ||a_i||_2 ||b_j||_2 (plus the final rounding): 14 moduli for double, 7 for
+  /// float, for k <= 2^17.
   static constexpr Accuracy normwise() { return Accuracy(0.0, true); }
 
   /// |C - exact| <= c u ||a_i||_2 ||b_j||_2 (plus the final rounding), from k alone; c > 0.
@@ -42,7 +43,8 @@ class Accuracy {
   bool m_is_root_of_k;
 };
 
-/// \brief Options of gemm and GemmPlan; the default is the fast bound with 14 moduli (k <= 2^17).
+/// \brief Options of gemm and GemmPlan; the default is the fast bound with 14 moduli, float 7
+/// (k <= 2^17).
 struct GemmOptions {
   int num_moduli = 0;  ///< 2..20; 0: the smallest number that `accuracy` allows for this k
   Accuracy accuracy = Accuracy::normwise();  ///< used when num_moduli is 0
