@@ -39,6 +39,16 @@ struct VectorSet {
   }
 };
 
+/// Real (0) or imaginary (1) parts of vectors as vectors of their own, as they are in memory.
+template <class T>
+KOKKOS_INLINE_FUNCTION VectorSet<RealOf<T>> component(const VectorSet<T>& v, int which) {
+  if constexpr (is_complex_v<T>)
+    return {reinterpret_cast<const RealOf<T>*>(v.data) + which, v.count, v.length, 2 * v.vector_stride,
+            2 * v.position_stride};
+  else
+    return v;
+}
+
 /// The rows of a matrix as vectors.
 template <class T>
 constexpr VectorSet<T> rows_of(const MatrixRef<const T>& a) {

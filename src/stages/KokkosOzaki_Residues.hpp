@@ -96,9 +96,15 @@ void residues_of_operand(const ExecutionSpace& exec, const StageKernels* kernels
                          bool toward_zero) {
   const auto& [vectors, exponent, alpha, planes] = operand;
   if (planes.padded == 0) return;
-  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Element, double>) {
-    if (kernels != nullptr)
-      return residues_cuda(exec, operand, ResidueOperand{}, table, moduli_count, toward_zero);
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) {
+      if constexpr (is_complex_v<Element>)
+        complex_residues_cuda(std::bool_constant<Short>{}, exec, operand, table, moduli_count, toward_zero);
+      else
+        residues_cuda(std::bool_constant<Short>{}, exec, operand, ResidueOperandOf<Element>{}, table,
+                      moduli_count, toward_zero);
+      return;
+    }
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
     for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
@@ -112,6 +118,21 @@ void residues_of_operand(const ExecutionSpace& exec, const StageKernels* kernels
   }
 }
 
+template <bool Short, class ExecutionSpace, class FirstElement, class SecondElement>
+void residues_of_operands(const ExecutionSpace& exec, const StageKernels* kernels,
+                          const ResidueOperandOf<FirstElement>& first,
+                          const ResidueOperandOf<SecondElement>& second, const ModuliTable* table,
+                          int moduli_count, bool toward_zero) {
+  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<FirstElement, SecondElement> &&
+                !is_complex_v<FirstElement>) {
+    if (kernels != nullptr)
+      return residues_cuda(std::bool_constant<Short>{}, exec, first, second, table, moduli_count,
+                           toward_zero);
+  }
+  residues_of_operand<Short>(exec, kernels, first, table, moduli_count, toward_zero);
+  residues_of_operand<Short>(exec, kernels, second, table, moduli_count, toward_zero);
+}
+
 /// \brief Residues of the scaled, rounded entries for all moduli: each entry is converted once, then integers
 /// only.
 /// \tparam Scalar of the product: with float and few moduli the integers have 32 bits
@@ -122,19 +143,11 @@ void residues_for(const ExecutionSpace& exec, const StageKernels* kernels,
                   const ResidueOperandOf<FirstElement>& first, const ResidueOperandOf<SecondElement>& second,
                   const ModuliTable* table, int moduli_count, bool toward_zero) {
   ScopedRegion region("KokkosOzaki::residues");
-  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<FirstElement, double> &&
-                std::is_same_v<SecondElement, double>) {
-    if (kernels != nullptr) return residues_cuda(exec, first, second, table, moduli_count, toward_zero);
-  }
   if constexpr (std::is_same_v<RealOf<Scalar>, float>) {
-    if (moduli_count <= max_short_moduli) {
-      residues_of_operand<true>(exec, kernels, first, table, moduli_count, toward_zero);
-      residues_of_operand<true>(exec, kernels, second, table, moduli_count, toward_zero);
-      return;
-    }
+    if (moduli_count <= max_short_moduli)
+      return residues_of_operands<true>(exec, kernels, first, second, table, moduli_count, toward_zero);
   }
-  residues_of_operand<false>(exec, kernels, first, table, moduli_count, toward_zero);
-  residues_of_operand<false>(exec, kernels, second, table, moduli_count, toward_zero);
+  residues_of_operands<false>(exec, kernels, first, second, table, moduli_count, toward_zero);
 }
 
 /// The same for two operands of the product's type.

@@ -3,6 +3,7 @@
 #define KOKKOSOZAKI_SCALE_HPP
 
 #include "KokkosOzaki_BoundProduct.hpp"
+#include "KokkosOzaki_Quantize.hpp"
 #include "KokkosOzaki_Statistics.hpp"
 #include "cuda/KokkosOzaki_Atomics_Cuda.hpp"
 #include "cuda/KokkosOzaki_Scale_Cuda.hpp"
@@ -15,25 +16,6 @@ KOKKOS_INLINE_FUNCTION std::int32_t scale_step(std::uint64_t w, const Budget& bu
   const int d = budget.bits - bits;
   const int p = d >> 1;
   return (d & 1) == 0 && (w << (64 - bits)) > budget.h ? p - 1 : p;
-}
-
-/// q(x) in [1, 127] with |x| <= q 2^(e+1) / 127 for x != 0; q(0) = 0.
-template <class Real>
-KOKKOS_INLINE_FUNCTION std::int8_t quantized(Real x, std::int32_t e) {
-  const auto bits = magnitude_bits(x);
-  if (bits == 0) return 0;
-  return static_cast<std::int8_t>(((fixed15(bits, e) + 1) * 127 + 65535) >> 16);
-}
-
-/// The same for a complex number with these parts: |z| <= q 2^(e+1) / 89.
-template <class Real>
-KOKKOS_INLINE_FUNCTION std::int8_t quantized(Real re, Real im, std::int32_t e) {
-  const auto x = magnitude_bits(re), y = magnitude_bits(im);
-  const std::uint32_t f = x != 0 ? fixed15(x, e) + 1 : 0, g = y != 0 ? fixed15(y, e) + 1 : 0;
-  const std::uint32_t larger = f > g ? f : g, smaller = f > g ? g : f;
-  // |z| <= larger + (sqrt(2) - 1) smaller
-  const std::uint32_t modulus = larger + ((smaller * 27146 + 65535) >> 16);
-  return static_cast<std::int8_t>((modulus * 89 + 65535) >> 16);
 }
 
 inline KOKKOS_FUNCTION bool has_exponent(std::int32_t e) {
@@ -132,7 +114,7 @@ template <class ExecutionSpace, class Element>
 void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
               const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
   ScopedRegion region("KokkosOzaki::scale");
-  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Element, double>) {
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {

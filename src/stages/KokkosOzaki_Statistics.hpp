@@ -128,8 +128,8 @@ template <class ExecutionSpace, class Element>
 void statistics_chunks(const ExecutionSpace& exec, const StageKernels* kernels,
                        const VectorSet<Element>& vectors, ChunkStatistics* out) {
   if (vectors.count == 0) return;
-  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Element, double>) {
-    if (kernels != nullptr) return statistics_chunks_cuda(exec, vectors, VectorSet<double>{}, out);
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    if (kernels != nullptr) return statistics_chunks_cuda(exec, vectors, VectorSet<Element>{}, out);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr)
     for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
@@ -155,7 +155,7 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
   const std::int64_t chunk_count = chunks_of(first.length);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
-      if constexpr (std::is_same_v<FirstElement, double> && std::is_same_v<SecondElement, double>) {
+      if constexpr (std::is_same_v<FirstElement, SecondElement>) {
         statistics_chunks_cuda(exec, first, second, chunks);
       } else {
         statistics_chunks(exec, kernels, first, chunks);

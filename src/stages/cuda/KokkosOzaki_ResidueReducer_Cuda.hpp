@@ -45,11 +45,13 @@ struct Digits {
 };
 
 /// As scaled_integer and signed_digits together.
-template <int Words>
-__device__ inline Digits<Words> digits_of(std::uint64_t bits, std::int32_t alpha, bool toward_zero) {
-  const int field = static_cast<int>(bits >> 52) & 0x7FF;
-  std::uint64_t value = (bits & fraction_mask) | (field != 0 ? std::uint64_t{1} << 52 : 0);
-  const int shift = alpha + (field != 0 ? field : 1) - 1075;
+template <int Words, class Bits>
+__device__ inline Digits<Words> digits_of(Bits bits, std::int32_t alpha, bool toward_zero) {
+  using Format = FormatOf<Bits>;
+  constexpr int sign_position = 8 * static_cast<int>(sizeof(Bits)) - 1;
+  const int field = static_cast<int>(bits >> int{Format::fraction_bits}) & (2 * int{Format::bias} + 1);
+  std::uint64_t value = (bits & Bits{Format::fraction}) | (field != 0 ? Bits{Format::implicit} : Bits{0});
+  const int shift = alpha + (field != 0 ? field : 1) - int{Format::unit};
   std::uint64_t low;
   std::uint32_t high = 0;
   if (shift < 0) {
@@ -63,7 +65,7 @@ __device__ inline Digits<Words> digits_of(std::uint64_t bits, std::int32_t alpha
                                         : shift < 64 ? value >> (64 - shift)
                                                      : value << (shift - 64));
   }
-  if ((bits >> 63) != 0) {
+  if ((bits >> sign_position) != 0) {
     low = ~low + 1;
     if constexpr (Words == 3) high = ~high + (low == 0 ? 1 : 0);
   }
@@ -74,6 +76,24 @@ __device__ inline Digits<Words> digits_of(std::uint64_t bits, std::int32_t alpha
   digits.word[1] = static_cast<std::uint32_t>(w >> 32) ^ 0x80808080u;
   if constexpr (Words == 3) digits.word[2] = ((high + 0x8080u + (w < offset ? 1u : 0u)) ^ 0x8080u) & 0xFFFFu;
   return digits;
+}
+
+/// The digits of a float with |2^alpha x| <= 2^30, in one word: integers of 32 bits.
+template <>
+__device__ inline Digits<1> digits_of<1, std::uint32_t>(std::uint32_t bits, std::int32_t alpha,
+                                                        bool toward_zero) {
+  const int field = static_cast<int>(bits >> 23) & 0xFF;
+  std::uint32_t value = (bits & 0x7FFFFFu) | (field != 0 ? 0x800000u : 0u);
+  const int shift = alpha + (field != 0 ? field : 1) - 150;
+  if (shift < 0) {
+    const int r = min(-shift, 31);
+    if (!toward_zero) value += (std::uint32_t{1} << (r - 1)) - 1 + ((value >> r) & 1);
+    value >>= r;
+  } else {
+    value = shift < 32 ? value << shift : 0;
+  }
+  if ((bits >> 31) != 0) value = ~value + 1;
+  return {{(value + 0x80808080u) ^ 0x80808080u}};
 }
 
 }  // namespace KokkosOzaki::Impl::CudaStages

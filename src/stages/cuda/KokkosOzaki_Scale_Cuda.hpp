@@ -4,6 +4,7 @@
 
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "../KokkosOzaki_BoundProduct.hpp"
+#include "../KokkosOzaki_Quantize.hpp"
 #include "KokkosOzaki_Tile_Cuda.hpp"
 
 #if defined(KOKKOS_ENABLE_CUDA)
@@ -13,8 +14,13 @@ namespace KokkosOzaki::Impl {
 namespace CudaStages {
 
 /// Quantised entries of one tile per team; four of them change hands as one word.
+template <class Element>
 struct QuantizeKernel {
-  VectorSet<double> vectors;
+  using Bits = typename FormatOf<RealOf<Element>>::Bits;
+  static constexpr int parts = parts_of_v<Element>;
+  using Policy = TilePolicy<parts == 2 && sizeof(Bits) == 8 ? 2 : 4>;
+
+  VectorSet<Element> vectors;
   const std::int32_t* exponent;
   std::int8_t* out;
   std::int64_t ld, padded;
@@ -24,27 +30,35 @@ struct QuantizeKernel {
   static constexpr int row_words = quads_per_vector + 1;  // odd: neither direction conflicts
   static constexpr int scratch_bytes = tile_vectors * row_words * 4 + 16;
 
-  __device__ void operator()(const TilePolicy<4>::member_type& team) const {
+  __device__ static Bits magnitude(Bits bits) { return bits & static_cast<Bits>(~FormatOf<Bits>::sign); }
+
+  __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank();
     std::int64_t first_vector, chunk;
     grid.place(team.league_rank(), first_vector, chunk);
     const std::int64_t first = chunk * chunk_length;
-    std::uint64_t bits[quads_per_thread][4];
-    load_entries(vectors, aligned, first_vector, first, thread, bits);
+    const bool unit_stride = vectors.position_stride == 1;
+    Bits bits[parts][quads_per_thread][4];
+#pragma unroll
+    for (int part = 0; part < parts; ++part)
+      load_entries(component(vectors, part), aligned, unit_stride, first_vector, first, thread, bits[part]);
     auto* words =
         reinterpret_cast<std::uint32_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r) {
-      const QuadIndex at = quad_index(vectors.position_stride == 1, thread, r);
+      const QuadIndex at = quad_index(unit_stride, thread, r);
       const std::int64_t v = first_vector + at.vector;
       const std::int32_t e = v < vectors.count ? exponent[v] : zero_vector;
       std::uint32_t word = 0;
       if (e != zero_vector && e != flagged_vector) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const std::uint64_t absolute = bits[r][i] & ~sign_bit;
-          const std::uint32_t q = absolute != 0 ? ((fixed15(absolute, e) + 1) * 127 + 65535) >> 16 : 0;
-          word |= q << (8 * i);
+          std::int8_t q;
+          if constexpr (parts == 2)
+            q = quantized_parts(magnitude(bits[0][r][i]), magnitude(bits[1][r][i]), e);
+          else
+            q = quantized_bits(magnitude(bits[0][r][i]), e);
+          word |= static_cast<std::uint32_t>(q) << (8 * i);
         }
       }
       words[at.vector * row_words + at.quad] = word;
@@ -105,15 +119,17 @@ struct BoundMaximaKernel {
 
 }  // namespace CudaStages
 
-inline void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& vectors,
-                          const std::int32_t* exponent, std::int8_t* q, std::int64_t ld,
-                          std::int64_t padded) {
+template <class Element>
+void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, const std::int32_t* exponent,
+                   std::int8_t* q, std::int64_t ld, std::int64_t padded) {
   using namespace CudaStages;
+  using Kernel = QuantizeKernel<Element>;
   const TileGrid grid(padded, ld);
-  Kokkos::parallel_for("KokkosOzaki::quantize",
-                       TilePolicy<4>(exec, grid.tiles(), tile_threads, 1)
-                           .set_scratch_size(0, Kokkos::PerTeam(int{QuantizeKernel::scratch_bytes})),
-                       QuantizeKernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(vectors)});
+  Kokkos::parallel_for(
+      "KokkosOzaki::quantize",
+      typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
+          .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+      Kernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(component(vectors, 0))});
 }
 
 inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& product, std::int32_t* row_maxima,

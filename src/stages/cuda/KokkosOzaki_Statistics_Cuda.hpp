@@ -19,10 +19,18 @@ namespace CudaStages {
 /// launch.
 ///
 /// Only the high 32-bit words take part: f(x) needs no more where the chunk's largest entry is normal. A
-/// chunk of subnormal numbers goes through the general form.
+/// chunk of subnormal numbers goes through the general form. The parts of complex numbers make one chunk.
+template <class Element>
 struct ChunkStatisticsKernel {
+  using Format = FormatOf<RealOf<Element>>;
+  using Bits = typename Format::Bits;
+  static constexpr int parts = parts_of_v<Element>;
+  // The exponent field in the high word.
+  static constexpr int field_shift = int{Format::fraction_bits} - (sizeof(Bits) == 8 ? 32 : 0);
+  static constexpr std::uint32_t field_mask = 2 * Format::bias + 1;
+
   struct Operand {
-    VectorSet<double> vectors;
+    VectorSet<Element> vectors;
     ChunkStatistics* out;  // [chunk][vector]
     TileGrid grid;
     bool aligned;
@@ -31,7 +39,7 @@ struct ChunkStatisticsKernel {
   int first_tiles;
 
   static constexpr int scratch_bytes = 8 * tile_vectors * 12 + 8;  // a sum and a key of every lane
-  using Policy = TilePolicy<4>;
+  using Policy = TilePolicy<parts == 2 && sizeof(Bits) == 8 ? 2 : 4>;
 
   /// What the statistics keep of an entry: the high word of its magnitude and, in the place of the sign,
   /// whether it differs from zero. The maximum of such words joins both.
@@ -39,65 +47,77 @@ struct ChunkStatisticsKernel {
     const std::uint32_t high = static_cast<std::uint32_t>(bits >> 32) & 0x7FFFFFFFu;
     return high | ((high | static_cast<std::uint32_t>(bits)) != 0 ? 0x80000000u : 0u);
   }
+  __device__ static std::uint32_t key_of(std::uint32_t bits) {
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+    return magnitude != 0 ? magnitude | 0x80000000u : 0u;
+  }
+  __device__ static std::uint32_t field_of(std::uint32_t key) { return (key >> field_shift) & field_mask; }
 
   /// (f(x) + 1)^2 of a non-zero entry; 0 of a zero.
   __device__ static std::uint64_t square_of(std::uint32_t key, int shift_base) {
-    const std::uint32_t field = (key >> 20) & 0x7FFu;
-    const std::uint32_t h = (key & 0xFFFFFu) | (field != 0 ? 1u << 20 : 0u);
+    constexpr std::uint32_t implicit = std::uint32_t{1} << field_shift;
+    const std::uint32_t field = field_of(key);
+    const std::uint32_t h = (key & (implicit - 1)) | (field != 0 ? implicit : 0u);
     const int shift = shift_base - static_cast<int>(field != 0 ? field : 1);
     const std::uint32_t f = (h >> (shift < 31 ? shift : 31)) + 1;
     return key != 0 ? static_cast<std::uint64_t>(f) * f : 0;
   }
 
   /// A chunk whose largest entry is subnormal. Out of line: the common case stays short.
-  __device__ __noinline__ static ChunkStatistics subnormal_chunk(const double* x, std::int64_t stride,
+  __device__ __noinline__ static ChunkStatistics subnormal_chunk(const Element* x, std::int64_t stride,
                                                                  int length) {
     return chunk_statistics(x, stride, length);
   }
 
-  __device__ static ChunkStatistics record(const VectorSet<double>& vectors, std::uint32_t key,
+  __device__ static ChunkStatistics record(const VectorSet<Element>& vectors, std::uint32_t key,
                                            std::uint64_t sum, std::int64_t v, std::int64_t first) {
     if (key == 0) return {0, zero_vector};
-    const std::uint32_t largest = key & 0x7FFFFFFFu;
-    if (largest >= 0x7FF00000u) return {0, flagged_vector};
-    if (largest < 0x00100000u) {
+    const std::uint32_t field = field_of(key);
+    if (field == field_mask) return {0, flagged_vector};
+    if (field == 0) {
       const std::int64_t left = vectors.length - first;
-      return subnormal_chunk(vectors.data + v * vectors.vector_stride + first * vectors.position_stride,
-                             vectors.position_stride,
+      return subnormal_chunk(vectors.at(v, first), vectors.position_stride,
                              static_cast<int>(left < chunk_length ? left : chunk_length));
     }
-    return {sum, static_cast<int>(largest >> 20) - 1023};
+    return {sum, static_cast<int>(field) - int{Format::bias}};
   }
 
-  __device__ void operator()(const Policy::member_type& team) const {
+  __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank(), lane = thread & 31, warp = thread >> 5;
     const bool of_first = team.league_rank() < first_tiles;
-    const VectorSet<double> vectors = of_first ? this->first.vectors : second.vectors;
+    const VectorSet<Element> vectors = of_first ? this->first.vectors : second.vectors;
     ChunkStatistics* out = of_first ? this->first.out : second.out;
     const TileGrid grid = of_first ? this->first.grid : second.grid;
     std::int64_t first_vector, chunk;
     grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
     const std::int64_t first = chunk * chunk_length;
-    std::uint64_t bits[quads_per_thread][4];
-    load_entries(vectors, of_first ? this->first.aligned : second.aligned, first_vector, first, thread, bits);
+    const bool unit_stride = vectors.position_stride == 1;
 
-    std::uint32_t key[quads_per_thread][4];
+    std::uint32_t key[quads_per_thread][4 * parts];
 #pragma unroll
-    for (int r = 0; r < quads_per_thread; ++r)
+    for (int part = 0; part < parts; ++part) {
+      Bits bits[quads_per_thread][4];
+      load_entries(component(vectors, part), of_first ? this->first.aligned : second.aligned, unit_stride,
+                   first_vector, first, thread, bits);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) key[r][i] = key_of(bits[r][i]);
+      for (int r = 0; r < quads_per_thread; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) key[r][4 * part + i] = key_of(bits[r][i]);
+    }
 
-    if (vectors.position_stride == 1) {
+    if (unit_stride) {
       // A vector's chunk is one warp: four vectors in turn.
 #pragma unroll
       for (int r = 0; r < quads_per_thread; ++r) {
-        const std::uint32_t largest =
-            __reduce_max_sync(0xFFFFFFFFu, max(max(key[r][0], key[r][1]), max(key[r][2], key[r][3])));
-        const int shift_base = static_cast<int>((largest >> 20) & 0x7FFu) + 5;
+        std::uint32_t of_lane = max(max(key[r][0], key[r][1]), max(key[r][2], key[r][3]));
+#pragma unroll
+        for (int i = 4; i < 4 * parts; ++i) of_lane = max(of_lane, key[r][i]);
+        const std::uint32_t largest = __reduce_max_sync(0xFFFFFFFFu, of_lane);
+        const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
         std::uint64_t sum = 0;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sum += square_of(key[r][i], shift_base);
-        // sum <= 2^34 a lane: two parts that cannot overflow 32 bits over the warp
+        for (int i = 0; i < 4 * parts; ++i) sum += square_of(key[r][i], shift_base);
+        // sum <= 2^35 a lane: two parts that cannot overflow 32 bits over the warp
         const std::uint32_t low = __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(sum) & 0xFFFFFu);
         const std::uint32_t rest = __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(sum >> 20));
         const std::int64_t v = first_vector + warp * quads_per_thread + r;
@@ -115,17 +135,17 @@ struct ChunkStatisticsKernel {
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) largest = max(largest, key[r][i]);
+      for (int i = 0; i < 4 * parts; ++i) largest = max(largest, key[r][i]);
     keys[warp * tile_vectors + lane] = largest;
     team.team_barrier();
 #pragma unroll
     for (int w = 0; w < 8; ++w) largest = max(largest, keys[w * tile_vectors + lane]);
-    const int shift_base = static_cast<int>((largest >> 20) & 0x7FFu) + 5;
+    const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
     std::uint64_t sum = 0;
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sum += square_of(key[r][i], shift_base);
+      for (int i = 0; i < 4 * parts; ++i) sum += square_of(key[r][i], shift_base);
     sums[warp * tile_vectors + lane] = sum;
     team.team_barrier();
     const std::int64_t v = first_vector + lane;
@@ -195,18 +215,20 @@ struct JoinChunksKernel {
 }  // namespace CudaStages
 
 /// \param chunks  the records of `first`, then those of `second`
-inline void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& first,
-                                   const VectorSet<double>& second, ChunkStatistics* chunks) {
+template <class Element>
+void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& first,
+                            const VectorSet<Element>& second, ChunkStatistics* chunks) {
   using namespace CudaStages;
+  using Kernel = ChunkStatisticsKernel<Element>;
   const TileGrid grid(first.count, first.length), second_grid(second.count, second.length);
   const std::int64_t records = first.count * ((first.length + chunk_length - 1) / chunk_length);
   Kokkos::parallel_for(
       "KokkosOzaki::statistics_chunks",
-      ChunkStatisticsKernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
-          .set_scratch_size(0, Kokkos::PerTeam(int{ChunkStatisticsKernel::scratch_bytes})),
-      ChunkStatisticsKernel{{first, chunks, grid, quads_are_aligned(first)},
-                            {second, chunks + records, second_grid, quads_are_aligned(second)},
-                            grid.tiles()});
+      typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
+          .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+      Kernel{{first, chunks, grid, quads_are_aligned(component(first, 0))},
+             {second, chunks + records, second_grid, quads_are_aligned(component(second, 0))},
+             grid.tiles()});
 }
 
 /// \param any_flagged  set where a vector has an Inf or NaN

@@ -58,35 +58,55 @@ __device__ inline QuadIndex quad_index(bool unit_stride, int thread, int r) {
                      : QuadIndex{lane, warp * quads_per_thread + r};
 }
 
-/// Whether quads can be read as two 16-byte words.
-inline bool quads_are_aligned(const VectorSet<double>& vectors) {
+/// Whether quads can be read as 16-byte words.
+template <class Real>
+inline bool quads_are_aligned(const VectorSet<Real>& vectors) {
   return vectors.position_stride == 1 && reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0 &&
-         vectors.vector_stride % 2 == 0;
+         vectors.vector_stride % static_cast<std::int64_t>(16 / sizeof(Real)) == 0;
+}
+
+__device__ inline void load_quad(const double* x, std::uint64_t (&bits)[4]) {
+  const auto* pair = reinterpret_cast<const ulonglong2*>(x);
+  const ulonglong2 low = __ldg(pair), high = __ldg(pair + 1);
+  bits[0] = low.x, bits[1] = low.y, bits[2] = high.x, bits[3] = high.y;
+}
+__device__ inline void load_quad(const float* x, std::uint32_t (&bits)[4]) {
+  const uint4 quad = __ldg(reinterpret_cast<const uint4*>(x));
+  bits[0] = quad.x, bits[1] = quad.y, bits[2] = quad.z, bits[3] = quad.w;
+}
+__device__ inline std::uint64_t load_bits(const double* x) {
+  return static_cast<std::uint64_t>(__double_as_longlong(__ldg(x)));
+}
+__device__ inline std::uint32_t load_bits(const float* x) {
+  return __float_as_uint(__ldg(x));
 }
 
 /// The bits of the thread's 16 entries; zeros outside the vectors.
-__device__ inline void load_entries(const VectorSet<double>& vectors, bool aligned, std::int64_t first_vector,
-                                    std::int64_t first_position, int thread,
-                                    std::uint64_t (&bits)[quads_per_thread][4]) {
-  const bool unit_stride = vectors.position_stride == 1;
+/// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many vectors
+template <class Real>
+__device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned, bool unit_stride,
+                                    std::int64_t first_vector, std::int64_t first_position, int thread,
+                                    typename FormatOf<Real>::Bits (&bits)[quads_per_thread][4]) {
 #pragma unroll
   for (int r = 0; r < quads_per_thread; ++r) {
     const QuadIndex at = quad_index(unit_stride, thread, r);
     const std::int64_t v = first_vector + at.vector, l = first_position + 4 * at.quad;
-    const double* x = vectors.data + v * vectors.vector_stride + l * vectors.position_stride;
+    const Real* x = vectors.at(v, l);
     if (aligned && v < vectors.count && l + 4 <= vectors.length) {
-      const auto* pair = reinterpret_cast<const ulonglong2*>(x);
-      const ulonglong2 low = __ldg(pair), high = __ldg(pair + 1);
-      bits[r][0] = low.x, bits[r][1] = low.y, bits[r][2] = high.x, bits[r][3] = high.y;
+      load_quad(x, bits[r]);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         bits[r][i] =
-            v < vectors.count && l + i < vectors.length
-                ? static_cast<std::uint64_t>(__double_as_longlong(__ldg(x + i * vectors.position_stride)))
-                : 0;
+            v < vectors.count && l + i < vectors.length ? load_bits(x + i * vectors.position_stride) : 0;
     }
   }
+}
+template <class Real>
+__device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned, std::int64_t first_vector,
+                                    std::int64_t first_position, int thread,
+                                    typename FormatOf<Real>::Bits (&bits)[quads_per_thread][4]) {
+  load_entries(vectors, aligned, vectors.position_stride == 1, first_vector, first_position, thread, bits);
 }
 
 }  // namespace KokkosOzaki::Impl::CudaStages
