@@ -106,7 +106,7 @@ PlanImpl<ExecutionSpace, Scalar>::PlanImpl(const char* function, std::int64_t m,
 
 template <class ExecutionSpace, class Scalar>
 bool PlanImpl<ExecutionSpace, Scalar>::is_fused(const Blocking& blocking) const {
-  return is_cuda_space_v<ExecutionSpace> && std::is_same_v<Scalar, double> && !m_engine_reduces &&
+  return is_cuda_space_v<ExecutionSpace> && !is_complex_v<Scalar> && !m_engine_reduces &&
          blocking.group == m_num_moduli && blocking.kb >= m_k;
 }
 
@@ -309,7 +309,7 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
                                      row_alpha + m + j,
                                      m_num_moduli};
       if (!fused) reconstruct(exec, kernels, vectors, table, epilogue, block);
-      if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Scalar, double>) {
+      if constexpr (is_cuda_space_v<ExecutionSpace> && !is_complex_v<Scalar>) {
         if (fused) reduce_reconstruct(exec, P, vectors, table, m_num_moduli, epilogue, block);
       }
       repair(exec, part(rows, i, bm), part(cols, j, bn), row_exponent + i, col_exponent + j, control,

@@ -215,7 +215,7 @@ template <class ExecutionSpace, class Scalar>
 void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const ReconstructBlock& block,
                  const ModuliTable* table, const EpilogueOf<Scalar>& epilogue, const MatrixRef<Scalar>& C) {
   ScopedRegion region("KokkosOzaki::reconstruct");
-  if constexpr (is_cuda_space_v<ExecutionSpace> && std::is_same_v<Scalar, double>) {
+  if constexpr (is_cuda_space_v<ExecutionSpace> && !is_complex_v<Scalar>) {
     if (kernels != nullptr && block.num_moduli != 0)
       return reconstruct_cuda(exec, block, table, block.num_moduli, epilogue, C);
   }

@@ -12,20 +12,24 @@ namespace KokkosOzaki::Impl::CudaStages {
 
 /// Results beyond the normal range: subnormal, with one rounding, or 0 or Inf. Rare, and so out of the way of
 /// the others.
-__device__ __noinline__ inline double round_outside_normal(std::uint64_t lead, bool sticky,
-                                                           std::uint64_t sign, int top) {
-  if (top > 1023) return double_of(sign | infinity_bits);
-  if (top < -1075) return double_of(sign);
-  const int drop = 11 + (-1022 - top);
+template <class Real>
+__device__ __noinline__ Real round_outside_normal(std::uint64_t lead, bool sticky,
+                                                  typename FormatOf<Real>::Bits sign, int top) {
+  using Format = FormatOf<Real>;
+  using Bits = typename Format::Bits;
+  constexpr int least = Format::min_exponent, fraction_bits = Format::fraction_bits;
+  if (top > int{Format::max_exponent}) return real_of<Real>(sign | Bits{Format::infinity});
+  if (top < least - fraction_bits - 1) return real_of<Real>(sign);
+  const int drop = 63 - fraction_bits + (least - top);
   const std::uint64_t kept = drop < 64 ? lead >> drop : 0;
   const std::uint64_t tail = lead << (64 - drop);
   const bool up = tail > sign_bit || (tail == sign_bit && (sticky || (kept & 1) != 0));
-  return double_of(sign | (kept + (up ? 1 : 0)));
+  return real_of<Real>(sign | static_cast<Bits>(kept + (up ? 1 : 0)));
 }
 
-/// As round_to_double, for W words in registers.
-template <int W>
-__device__ inline double round_words(std::uint32_t (&word)[W], std::int32_t exponent) {
+/// As round_to, for W words in registers.
+template <class Real, int W>
+__device__ inline Real round_words(std::uint32_t (&word)[W], std::int32_t exponent) {
   const bool negative = (word[W - 1] >> 31) != 0;
   std::uint64_t carry = negative ? 1 : 0;
 #pragma unroll
@@ -45,22 +49,34 @@ __device__ inline double round_words(std::uint32_t (&word)[W], std::int32_t expo
       for (int i = 0; i < j - 2; ++i) rest |= word[i];
       top_word = j;
     }
-  if (w0 == 0) return 0.0;
+  if (w0 == 0) return Real{0};
   const int zeros = __clz(static_cast<int>(w0));
   const std::uint64_t lead =
       (static_cast<std::uint64_t>(__funnelshift_l(w1, w0, zeros)) << 32) | __funnelshift_l(w2, w1, zeros);
   const bool sticky = ((w2 << zeros) | rest) != 0;
 
-  const std::uint64_t sign = negative ? sign_bit : 0;
+  using Format = FormatOf<Real>;
+  using Bits = typename Format::Bits;
+  const Bits sign = negative ? Bits{Format::sign} : Bits{0};
   const int top = 32 * top_word + 31 - zeros + exponent;
-  if (top <= 1023 && top >= -1022) {
-    // The 11 bits below the last kept one, and the last kept one decides a tie.
-    const auto low = static_cast<std::uint32_t>(lead);
-    const std::uint32_t up =
-        ((low & 0x7FFu) << 1 | (sticky ? 1u : 0u)) + ((low >> 11) & 1u) > 0x800u ? 1u : 0u;
-    return double_of(sign | ((static_cast<std::uint64_t>(top + 1022) << 52) + (lead >> 11) + up));
+  if (top <= int{Format::max_exponent} && top >= int{Format::min_exponent}) {
+    const Bits field = static_cast<Bits>(top - int{Format::min_exponent}) << int{Format::fraction_bits};
+    if constexpr (sizeof(Bits) == 8) {
+      // The 11 bits below the last kept one, and the last kept one decides a tie.
+      const auto low = static_cast<std::uint32_t>(lead);
+      const std::uint32_t up =
+          ((low & 0x7FFu) << 1 | (sticky ? 1u : 0u)) + ((low >> 11) & 1u) > 0x800u ? 1u : 0u;
+      return real_of<Real>(sign | (field + (lead >> 11) + up));
+    } else {
+      // The 8 bits of the high word below the last kept one; all that follows is one bit more.
+      const auto high = static_cast<std::uint32_t>(lead >> 32);
+      const bool follows = sticky || static_cast<std::uint32_t>(lead) != 0;
+      const std::uint32_t up =
+          ((high & 0xFFu) << 1 | (follows ? 1u : 0u)) + ((high >> 8) & 1u) > 0x100u ? 1u : 0u;
+      return real_of<Real>(sign | (field + (high >> 8) + up));
+    }
   }
-  return round_outside_normal(lead, sticky, sign, top);
+  return round_outside_normal<Real>(lead, sticky, sign, top);
 }
 
 /// Four unsigned bytes of `x` times four signed bytes of `coefficients`, added to `sum`.
@@ -90,7 +106,7 @@ __device__ inline void copy_async(int4* to, const int4* from) {
 /// low byte.
 /// \tparam W 32-bit words of X
 /// \tparam FromProducts reads P and reduces; otherwise reads Y
-template <int W, bool FromProducts>
+template <class Real, int W, bool FromProducts>
 struct ReconstructKernel {
   using Policy = Kokkos::TeamPolicy < Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
         Kokkos::LaunchBounds<reconstruct_threads, FromProducts || W> 4 ? 6 : 8 >>
@@ -99,8 +115,8 @@ struct ReconstructKernel {
   const std::int32_t* P;  // of modulus 0; laid out as block.Y
   ReconstructBlock block;
   const ModuliTable* table;
-  Epilogue epilogue;
-  MatrixRef<double> C;
+  EpilogueOf<Real> epilogue;
+  MatrixRef<Real> C;
   std::int64_t row_groups, groups;  // of four rows: in a column, in all
   int count;                        // moduli
   bool aligned;                     // rows of C are 16-byte words
@@ -204,7 +220,7 @@ struct ReconstructKernel {
     }
 
     const std::int32_t beta = block.col_alpha[j];
-    double t[4];
+    Real t[4];
     bool written[4], all = true;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -219,14 +235,18 @@ struct ReconstructKernel {
         word[w] = static_cast<std::uint32_t>(carry);
         carry >>= 32;
       }
-      t[i] = written[i] ? round_words<W>(word, -(block.row_alpha[i0 + i] + beta)) : 0.0;
+      t[i] = written[i] ? round_words<Real, W>(word, -(block.row_alpha[i0 + i] + beta)) : Real{0};
     }
-    double* c = C.data + i0 * C.row_stride + j * C.col_stride;
+    Real* c = C.data + i0 * C.row_stride + j * C.col_stride;
     if (aligned && epilogue.beta == 0 && all) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) apply_epilogue(t[i], epilogue, t[i]);
-      *reinterpret_cast<double2*>(c) = make_double2(t[0], t[1]);
-      *reinterpret_cast<double2*>(c + 2) = make_double2(t[2], t[3]);
+      if constexpr (sizeof(Real) == 8) {
+        *reinterpret_cast<double2*>(c) = make_double2(t[0], t[1]);
+        *reinterpret_cast<double2*>(c + 2) = make_double2(t[2], t[3]);
+      } else {
+        *reinterpret_cast<float4*>(c) = make_float4(t[0], t[1], t[2], t[3]);
+      }
       return;
     }
 #pragma unroll
@@ -235,25 +255,26 @@ struct ReconstructKernel {
   }
 };
 
-template <int W, bool FromProducts>
+template <int W, bool FromProducts, class Real>
 void launch_reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
                         const ReconstructBlock& block, const ModuliTable* table, int count,
-                        const Epilogue& epilogue, const MatrixRef<double>& C) {
+                        const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
   const std::int64_t row_groups = (C.rows + 3) / 4, groups = row_groups * C.cols;
-  const bool aligned =
-      C.row_stride == 1 && C.col_stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(C.data) % 16 == 0;
+  const bool aligned = C.row_stride == 1 &&
+                       C.col_stride % static_cast<std::int64_t>(16 / sizeof(Real)) == 0 &&
+                       reinterpret_cast<std::uintptr_t>(C.data) % 16 == 0;
   const auto teams = static_cast<int>((groups + reconstruct_threads - 1) / reconstruct_threads);
-  using Kernel = ReconstructKernel<W, FromProducts>;
+  using Kernel = ReconstructKernel<Real, W, FromProducts>;
   Kokkos::parallel_for(label,
                        typename Kernel::Policy(exec, teams, reconstruct_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
                        Kernel{P, block, table, epilogue, C, row_groups, groups, count, aligned});
 }
 
-template <bool FromProducts>
+template <bool FromProducts, class Real>
 void reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
-                 const ReconstructBlock& block, const ModuliTable* table, int count, const Epilogue& epilogue,
-                 const MatrixRef<double>& C) {
+                 const ReconstructBlock& block, const ModuliTable* table, int count,
+                 const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
   switch (moduli_tables()[count - min_moduli].words) {
     case 1:
       return launch_reconstruct<1, FromProducts>(label, exec, P, block, table, count, epilogue, C);
@@ -309,18 +330,19 @@ inline void reduce_cuda(const Kokkos::Cuda& exec, const ReducePlanes& planes, co
 }
 
 /// \param count  number of moduli, as in the table
-inline void reconstruct_cuda(const Kokkos::Cuda& exec, const ReconstructBlock& block,
-                             const ModuliTable* table, int count, const Epilogue& epilogue,
-                             const MatrixRef<double>& C) {
+template <class Real>
+void reconstruct_cuda(const Kokkos::Cuda& exec, const ReconstructBlock& block, const ModuliTable* table,
+                      int count, const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
   CudaStages::reconstruct<false>("KokkosOzaki::reconstruct", exec, nullptr, block, table, count, epilogue, C);
 }
 
 /// \brief The stages reduce and reconstruct in one pass, for products of all moduli and a single block of k.
 /// \param P  plane of modulus 0; entry (i, j) of plane p at p * block.stride_y + j * block.ld + i; block.Y is
 /// not used
-inline void reduce_reconstruct(const Kokkos::Cuda& exec, const std::int32_t* P, const ReconstructBlock& block,
-                               const ModuliTable* table, int count, const Epilogue& epilogue,
-                               const MatrixRef<double>& C) {
+template <class Real>
+void reduce_reconstruct(const Kokkos::Cuda& exec, const std::int32_t* P, const ReconstructBlock& block,
+                        const ModuliTable* table, int count, const EpilogueOf<Real>& epilogue,
+                        const MatrixRef<Real>& C) {
   ScopedRegion region("KokkosOzaki::reconstruct");
   CudaStages::reconstruct<true>("KokkosOzaki::reduce_reconstruct", exec, P, block, table, count, epilogue, C);
 }
