@@ -175,6 +175,35 @@ TYPED_TEST(ExecutionInstancesTest, GemmTakesAnyInstance) {
   for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
 }
 
+TYPED_TEST(ExecutionInstancesTest, SizesTakeTurnsOnTwoInstancesWithoutAFence) {
+  // Both workspaces grow, serve smaller products in their larger selves, shrink and grow again.
+  const TwoInstances<TypeParam> instance;
+  std::vector<std::unique_ptr<Job<TypeParam>>> jobs[2];
+  for (std::size_t x = 0; x < 2; ++x) {
+    jobs[x].push_back(std::make_unique<Job<TypeParam>>(8, 9, 10, with_moduli(14), 11 + x));
+    jobs[x].push_back(
+        std::make_unique<Job<TypeParam>>(90, 70, 200, with_moduli(16, Bound::accurate), 21 + x));
+    jobs[x].push_back(std::make_unique<Job<TypeParam>>(33, 5, 300, with_moduli(9), 31 + x));
+  }
+  release_workspaces();
+  for (std::size_t turn = 0; turn < 200; ++turn) {
+    for (std::size_t call = 0; call < 3; ++call)
+      for (std::size_t x = 0; x < 2; ++x) {
+        const Job<TypeParam>& job = *jobs[x][(turn + call) % 3];
+        gemm(instance[x], "N", "N", 1.0, job.a.view(), job.b.view(), 0.0, job.c.view(), job.options);
+      }
+    if (turn % 10 != 9) continue;
+    instance[0].fence();
+    instance[1].fence();
+    for (const auto& its_jobs : jobs)
+      for (const auto& job : its_jobs) {
+        ASSERT_TRUE(job->is_right()) << "turn " << turn;
+        job->c.assign(Matrix(job->expected.rows(), job->expected.cols(), poison()));
+      }
+    if (turn % 20 == 19) release_workspaces();
+  }
+}
+
 #if defined(KOKKOS_ENABLE_SERIAL)
 
 /// Runs body(i) on a thread of its own for each i; what one throws is a failure.
