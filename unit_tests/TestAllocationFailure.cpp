@@ -69,9 +69,11 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
 
 #else
 
-// The other operators of the standard library call these.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return refusals.next_is_refused() ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+}
 void* operator new(std::size_t bytes) {
-  void* memory = refusals.next_is_refused() ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+  void* memory = operator new(bytes, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

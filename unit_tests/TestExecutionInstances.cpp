@@ -7,12 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #if defined(KOKKOS_ENABLE_CUDA)
@@ -203,71 +201,6 @@ TYPED_TEST(ExecutionInstancesTest, SizesTakeTurnsOnTwoInstancesWithoutAFence) {
     if (turn % 20 == 19) release_workspaces();
   }
 }
-
-#if defined(KOKKOS_ENABLE_SERIAL)
-
-/// Runs body(i) on a thread of its own for each i; what one throws is a failure.
-template <class Body>
-void on_threads(std::size_t count, const Body& body) {
-  std::vector<std::thread> threads;
-  std::vector<std::string> complaints(count);
-  for (std::size_t i = 0; i < count; ++i)
-    threads.emplace_back([&, i] {
-      try {
-        body(i);
-      } catch (const std::exception& error) {
-        complaints[i] = error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& complaint : complaints) EXPECT_EQ("", complaint);
-}
-
-// Threads that did not initialise Kokkos may use Serial; what other spaces allow them depends on the version
-// of Kokkos.
-TEST(ExecutionInstancesOfThreadsTest, PlansOfTheirOwn) {
-  using Space = Kokkos::Serial;
-  const auto jobs = some_jobs<Space>();
-  std::vector<GemmPlan<Space, double>> plans;
-  for (const auto& job : jobs)
-    plans.emplace_back(Space{}, 'N', 'N', job->expected.rows(), job->expected.cols(), job->a.values().cols(),
-                       job->options);
-  on_threads(jobs.size(), [&](std::size_t i) {
-    for (int turn = 0; turn < 20; ++turn)
-      plans[i].execute(Space{}, 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0, jobs[i]->c.view());
-  });
-  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
-}
-
-TEST(ExecutionInstancesOfThreadsTest, PlansMadeByTheThreads) {
-  using Space = Kokkos::Serial;
-  const auto jobs = some_jobs<Space>();
-  on_threads(jobs.size(), [&](std::size_t i) {
-    const Job<Space>& job = *jobs[i];
-    for (int turn = 0; turn < 10; ++turn) {
-      GemmPlan<Space, double> plan(Space{}, 'N', 'N', job.expected.rows(), job.expected.cols(),
-                                   job.a.view().extent(1), job.options);
-      plan.execute(Space{}, 1.0, job.a.view(), job.b.view(), 0.0, job.c.view());
-    }
-  });
-  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
-}
-
-TEST(ExecutionInstancesOfThreadsTest, GemmOfOneInstanceFromManyThreads) {
-  using Space = Kokkos::Serial;
-  const auto jobs = some_jobs<Space>();
-  for (const bool cold : {false, true}) {
-    if (cold) release_workspaces();
-    on_threads(jobs.size(), [&](std::size_t i) {
-      const Job<Space>& job = *jobs[i];
-      for (int turn = 0; turn < 20; ++turn)
-        gemm(Space{}, "N", "N", 1.0, job.a.view(), job.b.view(), 0.0, job.c.view(), job.options);
-    });
-    for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
-  }
-}
-
-#endif
 
 }  // namespace
 }  // namespace KokkosOzaki::Testing
