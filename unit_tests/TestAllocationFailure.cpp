@@ -77,10 +77,11 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void operator delete(void* memory) noexcept {
+// Not inlined: g++ would take free for the wrong partner of new.
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
@@ -171,14 +172,14 @@ std::vector<GemmOptions> some_options() {
   GemmOptions plain, accurate = with_moduli(14, Bound::accurate), blocks, groups = with_moduli(9);
   plain.backend = accurate.backend = groups.backend = "host-portable";
   blocks.backend = "portable";
-  blocks.max_workspace_bytes = 200000;  // several blocks of C
+  blocks.max_workspace_bytes = 60000;  // several blocks of C
   groups.moduli_per_group = 3;
   return {plain, accurate, blocks, groups};
 }
 
 TYPED_TEST(AllocationFailureTest, OfAFirstGemm) {
   for (const GemmOptions& options : some_options()) {
-    Attempt<TypeParam> attempt(90, 80, 70, options);
+    Attempt<TypeParam> attempt(40, 35, 70, options);
     ASSERT_NO_FATAL_FAILURE(
         attempt.with_every_refusal([] { release_workspaces(); }, [&] { attempt.gemm(); }));
     EXPECT_GT(attempt.failures(), 0);
@@ -187,7 +188,7 @@ TYPED_TEST(AllocationFailureTest, OfAFirstGemm) {
 
 TYPED_TEST(AllocationFailureTest, OfAGemmThatGrowsItsWorkspace) {
   for (const GemmOptions& options : some_options()) {
-    Attempt<TypeParam> small(5, 6, 7, options), large(90, 80, 70, options);
+    Attempt<TypeParam> small(5, 6, 7, options), large(40, 35, 70, options);
     const auto shrink = [&] {
       release_workspaces();
       small.gemm();
@@ -198,7 +199,7 @@ TYPED_TEST(AllocationFailureTest, OfAGemmThatGrowsItsWorkspace) {
 
 TYPED_TEST(AllocationFailureTest, OfAGemmThatHasItsWorkspace) {
   for (const GemmOptions& options : some_options()) {
-    Attempt<TypeParam> attempt(90, 80, 70, options);
+    Attempt<TypeParam> attempt(40, 35, 70, options);
     attempt.gemm();
     ASSERT_NO_FATAL_FAILURE(attempt.with_every_refusal([] {}, [&] { attempt.gemm(); }));
   }
@@ -206,7 +207,7 @@ TYPED_TEST(AllocationFailureTest, OfAGemmThatHasItsWorkspace) {
 
 TYPED_TEST(AllocationFailureTest, OfAPlan) {
   for (const GemmOptions& options : some_options()) {
-    Attempt<TypeParam> attempt(90, 80, 70, options);
+    Attempt<TypeParam> attempt(40, 35, 70, options);
     ASSERT_NO_FATAL_FAILURE(attempt.with_every_refusal([] {},
                                                        [&] {
                                                          auto plan = attempt.plan();
