@@ -23,9 +23,10 @@ namespace {
 struct Refusals {
   bool is_on = false, all_that_follow = false;
   std::int64_t before_first = 0, refused = 0;
+  std::size_t fewest_bytes = 0;  // what is smaller is granted
 
-  bool next_is_refused() {
-    if (!is_on) return false;
+  bool next_is_refused(std::size_t bytes) {
+    if (!is_on || bytes < fewest_bytes) return false;
     if (before_first > 0) {
       --before_first;
       return false;
@@ -48,20 +49,20 @@ void* __libc_malloc(std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 void* malloc(std::size_t bytes) noexcept {
-  if (!refusals.next_is_refused()) return __libc_malloc(bytes);
+  if (!refusals.next_is_refused(bytes)) return __libc_malloc(bytes);
   errno = ENOMEM;
   return nullptr;
 }
 
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
-  void* got = refusals.next_is_refused() ? nullptr : __libc_memalign(alignment, bytes);
+  void* got = refusals.next_is_refused(bytes) ? nullptr : __libc_memalign(alignment, bytes);
   if (got == nullptr) return ENOMEM;
   *memory = got;
   return 0;
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  if (!refusals.next_is_refused()) return __libc_memalign(alignment, bytes);
+  if (!refusals.next_is_refused(bytes)) return __libc_memalign(alignment, bytes);
   errno = ENOMEM;
   return nullptr;
 }
@@ -70,7 +71,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
 #else
 
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return refusals.next_is_refused() ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+  return refusals.next_is_refused(bytes) ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
 }
 void* operator new(std::size_t bytes) {
   void* memory = operator new(bytes, std::nothrow);
@@ -95,6 +96,16 @@ using Kokkos::LayoutLeft;
 template <class Space>
 class AllocationFailureTest : public ::testing::Test {};
 TYPED_TEST_SUITE(AllocationFailureTest, HostSpaces, SpaceNames);
+
+/// \brief The smallest allocation that may be refused. The end of a View must not fail, but with some Kokkos (4.6) it
+/// copies the label: such small allocations are granted there.
+std::size_t fewest_refused_bytes() {
+  Kokkos::View<char*, Kokkos::HostSpace> view("a label that is not stored in a short string", 1);
+  refusals = {true, false, 1000, 0, 0};
+  view = {};
+  refusals.is_on = false;
+  return refusals.before_first < 1000 ? 100 : 0;
+}
 
 /// A call that may fail, what must hold before it, and the operands it works on.
 template <class Space>
@@ -131,7 +142,7 @@ class Attempt {
         m_c.assign(m_before);
         std::string what;
         bool has_thrown = false;
-        refusals = {true, all_that_follow, point, 0};
+        refusals = {true, all_that_follow, point, 0, m_fewest_bytes};
         try {
           call();
           refusals.is_on = false;
@@ -165,6 +176,7 @@ class Attempt {
   Operand<LayoutLeft> m_c;
   Matrix m_expected;
   std::int64_t m_failures = 0;
+  std::size_t m_fewest_bytes = fewest_refused_bytes();
 };
 
 /// Our own engines: what a vendor's library does without memory is its own business (BackendError).
