@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "../backends/KokkosOzaki_Backends.hpp"
-#include "impl/KokkosOzaki_Labels.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
 #include "stages/KokkosOzaki_Multiply.hpp"
 #include "stages/KokkosOzaki_Reconstruct.hpp"
@@ -226,7 +225,7 @@ void PlanImpl<ExecutionSpace>::execute(const ExecutionSpace& exec, Context<Execu
           quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, rA, g.lda, g.stride_a / g.lda);
           quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, rA + g.stride_a, g.ldb,
                    g.stride_b / g.ldb);
-          multiply(exec, engine, g, rA, rA + g.stride_a, P, l > 0, engine_workspace, Labels::scale);
+          multiply(exec, engine, g, rA, rA + g.stride_a, P, l > 0, engine_workspace, "KokkosOzaki::scale");
         }
         bound_maxima(exec, P, bm, bn, round_up(bm, vector_padding), row_maxima + i, row_maxima + m + j);
       }

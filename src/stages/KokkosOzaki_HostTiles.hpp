@@ -48,7 +48,7 @@ struct VectorTileFunctor {
 
 /// leaf(vector, first position, length, pointer) for all pieces of all vectors.
 template <class ExecutionSpace, class Leaf>
-void for_each_tile(const ExecutionSpace& exec, const std::string& label, const StageKernels* kernels,
+void for_each_tile(const ExecutionSpace& exec, const char* label, const StageKernels* kernels,
                    const VectorSet<double>& vectors, const Leaf& leaf) {
   if constexpr (is_host_space_v<ExecutionSpace>) {
     using Functor = VectorTileFunctor<Leaf>;

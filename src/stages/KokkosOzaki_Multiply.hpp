@@ -4,7 +4,6 @@
 
 #include "../../backends/KokkosOzaki_Int8Gemm.hpp"
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
-#include "../impl/KokkosOzaki_Labels.hpp"
 
 namespace KokkosOzaki::Impl {
 
@@ -13,7 +12,7 @@ namespace KokkosOzaki::Impl {
 template <class ExecutionSpace>
 void multiply(const ExecutionSpace& exec, Int8Gemm<ExecutionSpace>& engine, const PlaneGeometry& geometry,
               const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace,
-              const std::string& region = Labels::multiply) {
+              const char* region = "KokkosOzaki::multiply") {
   ScopedRegion scoped(region);
   engine.run(exec, geometry, rA, rB, P, accumulate, workspace);
 }

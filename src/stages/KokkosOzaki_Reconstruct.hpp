@@ -6,7 +6,6 @@
 
 #include "../impl/KokkosOzaki_FloatBits.hpp"
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
-#include "../impl/KokkosOzaki_Labels.hpp"
 #include "../impl/KokkosOzaki_MatrixRef.hpp"
 #include "../impl/KokkosOzaki_ModuliTable.hpp"
 #include "host/KokkosOzaki_StageKernels.hpp"
@@ -153,7 +152,7 @@ struct HostReconstructFunctor {
 template <class ExecutionSpace>
 void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const ReconstructBlock& block,
                  const ModuliTable* table, const Epilogue& epilogue, const MatrixRef<double>& C) {
-  ScopedRegion region(Labels::reconstruct);
+  ScopedRegion region("KokkosOzaki::reconstruct");
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr && block.num_moduli != 0)
       return reconstruct_cuda(exec, block, table, block.num_moduli, epilogue, C);
@@ -162,12 +161,12 @@ void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const 
     if (kernels != nullptr) {
       const std::int64_t pieces =
           (C.rows + HostReconstructFunctor::piece - 1) / HostReconstructFunctor::piece;
-      Kokkos::parallel_for(Labels::reconstruct, Range<ExecutionSpace>(exec, 0, pieces * C.cols),
+      Kokkos::parallel_for("KokkosOzaki::reconstruct", Range<ExecutionSpace>(exec, 0, pieces * C.cols),
                            HostReconstructFunctor{kernels, block, table, epilogue, C, pieces});
       return;
     }
   }
-  Kokkos::parallel_for(Labels::reconstruct, Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
+  Kokkos::parallel_for("KokkosOzaki::reconstruct", Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
                        ReconstructFunctor{block, table, epilogue, C});
 }
 
@@ -185,7 +184,7 @@ struct ScaleCFunctor {
 template <class ExecutionSpace>
 void scale_c(const ExecutionSpace& exec, double beta, const MatrixRef<double>& C) {
   if (beta == 1) return;
-  Kokkos::parallel_for(Labels::scale_c, Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
+  Kokkos::parallel_for("KokkosOzaki::scale_c", Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
                        ScaleCFunctor{beta, C});
 }
 

@@ -3,7 +3,6 @@
 #define KOKKOSOZAKI_REDUCE_HPP
 
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
-#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_ResidueReducer.hpp"
 #include "host/KokkosOzaki_StageKernels.hpp"
 
@@ -54,18 +53,19 @@ struct HostReduceFunctor {
 template <class ExecutionSpace>
 void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const ReducePlanes& planes,
             const ModuliTable* table, bool accumulate) {
-  ScopedRegion region(Labels::reduce);
+  ScopedRegion region("KokkosOzaki::reduce");
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return reduce_cuda(exec, planes, table, accumulate);
   }
   if constexpr (is_host_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
-      Kokkos::parallel_for(Labels::reduce, Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
+      Kokkos::parallel_for("KokkosOzaki::reduce", Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
                            HostReduceFunctor{kernels, planes, table, accumulate});
       return;
     }
   }
-  Kokkos::parallel_for(Labels::reduce, Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
+  Kokkos::parallel_for("KokkosOzaki::reduce",
+                       Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
                        ReduceFunctor{planes, table, accumulate});
 }
 

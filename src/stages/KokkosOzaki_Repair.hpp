@@ -2,7 +2,6 @@
 #ifndef KOKKOSOZAKI_REPAIR_HPP
 #define KOKKOSOZAKI_REPAIR_HPP
 
-#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_Reconstruct.hpp"
 #include "KokkosOzaki_Statistics.hpp"
 
@@ -46,9 +45,9 @@ template <class ExecutionSpace>
 void repair(const ExecutionSpace& exec, const VectorSet<double>& a, const VectorSet<double>& b,
             const std::int32_t* row_exponent, const std::int32_t* col_exponent, const Control* control,
             const Epilogue& epilogue, const MatrixRef<double>& C) {
-  ScopedRegion region(Labels::repair);
+  ScopedRegion region("KokkosOzaki::repair");
   const std::int64_t pieces = (C.rows + RepairFunctor::piece - 1) / RepairFunctor::piece;
-  Kokkos::parallel_for(Labels::repair, Range<ExecutionSpace>(exec, 0, pieces * C.cols),
+  Kokkos::parallel_for("KokkosOzaki::repair", Range<ExecutionSpace>(exec, 0, pieces * C.cols),
                        RepairFunctor{a, b, row_exponent, col_exponent, control, epilogue, C, pieces});
 }
 

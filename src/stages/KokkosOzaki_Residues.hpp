@@ -2,7 +2,6 @@
 #ifndef KOKKOSOZAKI_RESIDUES_HPP
 #define KOKKOSOZAKI_RESIDUES_HPP
 
-#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_ResidueReducer.hpp"
 #include "KokkosOzaki_ResiduePlanes.hpp"
 #include "KokkosOzaki_Scale.hpp"
@@ -60,7 +59,7 @@ struct HostResidues {
 template <class ExecutionSpace>
 void residues(const ExecutionSpace& exec, const StageKernels* kernels, const ResidueOperand& first,
               const ResidueOperand& second, const ModuliTable* table, int moduli_count, bool toward_zero) {
-  ScopedRegion region(Labels::residues);
+  ScopedRegion region("KokkosOzaki::residues");
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return residues_cuda(exec, first, second, table, moduli_count, toward_zero);
   }
@@ -68,12 +67,12 @@ void residues(const ExecutionSpace& exec, const StageKernels* kernels, const Res
     const auto& [vectors, exponent, alpha, planes] = operand;
     if (planes.padded == 0) continue;
     if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-      for_each_tile(exec, Labels::residues, kernels, vectors,
+      for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
                     HostResidues{kernels, exponent, alpha, table, toward_zero, planes});
       zero_padding(exec, planes.data, moduli_count, planes.plane_stride, planes.ld, vectors.count,
                    planes.padded);
     } else {
-      Kokkos::parallel_for(Labels::residues, Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
+      Kokkos::parallel_for("KokkosOzaki::residues", Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
                            ResiduesFunctor{vectors, exponent, alpha, table, toward_zero, planes});
     }
   }

@@ -2,7 +2,6 @@
 #ifndef KOKKOSOZAKI_SCALE_HPP
 #define KOKKOSOZAKI_SCALE_HPP
 
-#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_BoundProduct.hpp"
 #include "KokkosOzaki_Statistics.hpp"
 #include "cuda/KokkosOzaki_Atomics_Cuda.hpp"
@@ -45,8 +44,8 @@ struct FastExponentsFunctor {
 template <class ExecutionSpace>
 void scale_fast(const ExecutionSpace& exec, const Budget& budget, std::int64_t count,
                 const std::int32_t* exponent, const std::uint64_t* square_sum, std::int32_t* alpha) {
-  ScopedRegion region(Labels::scale);
-  Kokkos::parallel_for(Labels::scale_fast, Range<ExecutionSpace>(exec, 0, count),
+  ScopedRegion region("KokkosOzaki::scale");
+  Kokkos::parallel_for("KokkosOzaki::scale_fast", Range<ExecutionSpace>(exec, 0, count),
                        FastExponentsFunctor{budget, exponent, square_sum, alpha});
 }
 
@@ -102,7 +101,7 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
                   std::int64_t ld, std::int64_t count, std::int64_t padded) {
   const std::int64_t pieces = (padded - count) * ld / ZeroVectorsFunctor::piece;
   if (pieces == 0) return;
-  Kokkos::parallel_for(Labels::zero_padding, Range<ExecutionSpace>(exec, 0, planes * pieces),
+  Kokkos::parallel_for("KokkosOzaki::zero_padding", Range<ExecutionSpace>(exec, 0, planes * pieces),
                        ZeroVectorsFunctor{out, plane_stride, count * ld, pieces});
 }
 
@@ -111,15 +110,15 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
 template <class ExecutionSpace>
 void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& vectors,
               const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
-  ScopedRegion region(Labels::scale);
+  ScopedRegion region("KokkosOzaki::scale");
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, Labels::quantize, kernels, vectors, HostQuantize{kernels, exponent, q, ld});
+    for_each_tile(exec, "KokkosOzaki::quantize", kernels, vectors, HostQuantize{kernels, exponent, q, ld});
     zero_padding(exec, q, 1, 0, ld, vectors.count, padded);
   } else {
-    Kokkos::parallel_for(Labels::quantize, Range<ExecutionSpace>(exec, 0, padded * ld),
+    Kokkos::parallel_for("KokkosOzaki::quantize", Range<ExecutionSpace>(exec, 0, padded * ld),
                          QuantizeFunctor{vectors, exponent, q, ld});
   }
 }
@@ -131,7 +130,7 @@ struct ResetMaximaFunctor {
 
 template <class ExecutionSpace>
 void reset_maxima(const ExecutionSpace& exec, std::int64_t count, std::int32_t* maxima) {
-  Kokkos::parallel_for(Labels::reset_maxima, Range<ExecutionSpace>(exec, 0, count),
+  Kokkos::parallel_for("KokkosOzaki::reset_maxima", Range<ExecutionSpace>(exec, 0, count),
                        ResetMaximaFunctor{maxima});
 }
 
@@ -162,13 +161,13 @@ struct BoundMaximaFunctor {
 template <class ExecutionSpace>
 void bound_maxima(const ExecutionSpace& exec, const std::int32_t* G, std::int64_t m, std::int64_t n,
                   std::int64_t ld, std::int32_t* row_maxima, std::int32_t* col_maxima) {
-  ScopedRegion region(Labels::scale);
+  ScopedRegion region("KokkosOzaki::scale");
   const BoundProduct product{G, m, n, ld};
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     bound_maxima_cuda(exec, product, row_maxima, col_maxima);
   } else {
     const std::int64_t row_blocks = (m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
-    Kokkos::parallel_for(Labels::bound_maxima, Range<ExecutionSpace>(exec, 0, row_blocks * n),
+    Kokkos::parallel_for("KokkosOzaki::bound_maxima", Range<ExecutionSpace>(exec, 0, row_blocks * n),
                          BoundMaximaFunctor{product, row_blocks, row_maxima, col_maxima});
   }
 }
@@ -211,10 +210,10 @@ template <class ExecutionSpace>
 void scale_candidates(const ExecutionSpace& exec, const Budget& budget, int cap, std::int64_t weight,
                       std::int64_t count, const std::int32_t* exponent, const std::int32_t* maxima,
                       const std::int32_t* fast, std::int32_t* candidate, Control* control) {
-  ScopedRegion region(Labels::scale);
+  ScopedRegion region("KokkosOzaki::scale");
   using Functor = CandidateFunctor;
   const std::int64_t indices = (count + Functor::vectors_per_index - 1) / Functor::vectors_per_index;
-  Kokkos::parallel_for(Labels::scale_candidates, Range<ExecutionSpace>(exec, 0, indices),
+  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, indices),
                        Functor{budget, cap, weight, exponent, maxima, fast, candidate, control, count});
 }
 
@@ -232,8 +231,8 @@ struct ChooseFunctor {
 template <class ExecutionSpace>
 void scale_choose(const ExecutionSpace& exec, std::int64_t count, const std::int32_t* candidate,
                   const Control* control, std::int32_t* alpha) {
-  ScopedRegion region(Labels::scale);
-  Kokkos::parallel_for(Labels::scale_choose, Range<ExecutionSpace>(exec, 0, count),
+  ScopedRegion region("KokkosOzaki::scale");
+  Kokkos::parallel_for("KokkosOzaki::scale_choose", Range<ExecutionSpace>(exec, 0, count),
                        ChooseFunctor{candidate, control, alpha});
 }
 

@@ -4,7 +4,6 @@
 
 #include "../impl/KokkosOzaki_FloatBits.hpp"
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
-#include "../impl/KokkosOzaki_Labels.hpp"
 #include "../impl/KokkosOzaki_MatrixRef.hpp"
 #include "../impl/KokkosOzaki_Moduli.hpp"
 #include "KokkosOzaki_HostTiles.hpp"
@@ -107,7 +106,7 @@ struct ResetControlFunctor {
 /// Clears what a call gathers; before its first statistics.
 template <class ExecutionSpace>
 void reset_control(const ExecutionSpace& exec, Control* control) {
-  Kokkos::parallel_for(Labels::reset_control, Range<ExecutionSpace>(exec, 0, 1),
+  Kokkos::parallel_for("KokkosOzaki::reset_control", Range<ExecutionSpace>(exec, 0, 1),
                        ResetControlFunctor{control});
 }
 
@@ -126,7 +125,7 @@ template <class ExecutionSpace>
 void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<double>& first,
                 const VectorSet<double>& second, ChunkStatistics* chunks, std::int32_t* exponent,
                 std::uint64_t* square_sum, Control* control) {
-  ScopedRegion region(Labels::statistics);
+  ScopedRegion region("KokkosOzaki::statistics");
   const std::int64_t chunk_count = chunks_of(first.length);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) statistics_chunks_cuda(exec, first, second, chunks);
@@ -136,17 +135,17 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
     for (const VectorSet<double>& vectors : {first, second}) {
       if (vectors.count == 0) continue;
       if (kernels != nullptr)
-        for_each_tile(exec, Labels::statistics_chunks, kernels, vectors,
+        for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
                       HostChunkStatistics{kernels, vectors.count, out});
       else
-        Kokkos::parallel_for(Labels::statistics_chunks,
+        Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
                              Range<ExecutionSpace>(exec, 0, vectors.count * chunk_count),
                              ChunkStatisticsFunctor{vectors, out});
       out += vectors.count * chunk_count;
     }
   }
   Kokkos::parallel_for(
-      Labels::statistics_join, Range<ExecutionSpace>(exec, 0, first.count + second.count),
+      "KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, first.count + second.count),
       JoinChunksFunctor{chunks, first.count, second.count, chunk_count, exponent, square_sum, control});
 }
 

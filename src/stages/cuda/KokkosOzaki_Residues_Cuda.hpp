@@ -2,7 +2,6 @@
 #ifndef KOKKOSOZAKI_RESIDUES_CUDA_HPP
 #define KOKKOSOZAKI_RESIDUES_CUDA_HPP
 
-#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../KokkosOzaki_ResiduePlanes.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "KokkosOzaki_ResidueReducer_Cuda.hpp"
@@ -151,7 +150,7 @@ inline void residues_cuda(const Kokkos::Cuda& exec, const ResidueOperand& first,
   const auto launch = [&](auto words) {
     using Kernel = ResiduesKernel<decltype(words)::value>;
     Kokkos::parallel_for(
-        Labels::residues,
+        "KokkosOzaki::residues",
         typename Kernel::Policy(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
             .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
         Kernel{{first, grid.vector_tiles, quads_are_aligned(first.vectors)},

@@ -2,7 +2,6 @@
 #ifndef KOKKOSOZAKI_SCALE_CUDA_HPP
 #define KOKKOSOZAKI_SCALE_CUDA_HPP
 
-#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "../KokkosOzaki_BoundProduct.hpp"
 #include "KokkosOzaki_Tile_Cuda.hpp"
@@ -110,7 +109,7 @@ inline void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<double>& vec
   using namespace CudaStages;
   const TileGrid grid(padded, ld);
   Kokkos::parallel_for(
-      Labels::quantize,
+      "KokkosOzaki::quantize",
       TilePolicy<4>(exec, static_cast<int>(grid.tiles), tile_threads, 1)
           .set_scratch_size(0, Kokkos::PerTeam(int{QuantizeKernel::scratch_bytes})),
       QuantizeKernel{vectors, exponent, q, ld, padded, grid.vector_tiles, quads_are_aligned(vectors)});
@@ -122,7 +121,7 @@ inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& prod
   const std::int64_t row_blocks = (product.m + Kernel::rows - 1) / Kernel::rows;
   const std::int64_t col_blocks = (product.n + Kernel::columns - 1) / Kernel::columns;
   Kokkos::parallel_for(
-      Labels::bound_maxima,
+      "KokkosOzaki::bound_maxima",
       Kernel::Policy(exec, static_cast<int>(row_blocks * col_blocks), int{Kernel::threads}, 1),
       Kernel{product, row_blocks, row_maxima, col_maxima});
 }

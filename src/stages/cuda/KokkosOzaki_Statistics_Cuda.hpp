@@ -2,7 +2,6 @@
 #ifndef KOKKOSOZAKI_STATISTICS_CUDA_HPP
 #define KOKKOSOZAKI_STATISTICS_CUDA_HPP
 
-#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "KokkosOzaki_Tile_Cuda.hpp"
 
@@ -157,7 +156,7 @@ inline void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<dou
   const TileGrid grid(first.count, first.length), second_grid(second.count, second.length);
   const std::int64_t records = first.count * ((first.length + chunk_length - 1) / chunk_length);
   Kokkos::parallel_for(
-      Labels::statistics_chunks,
+      "KokkosOzaki::statistics_chunks",
       TilePolicy<4>(exec, static_cast<int>(grid.tiles + second_grid.tiles), tile_threads, 1)
           .set_scratch_size(0, Kokkos::PerTeam(int{ChunkStatisticsKernel::scratch_bytes})),
       ChunkStatisticsKernel{{first, chunks, grid.vector_tiles, quads_are_aligned(first)},
