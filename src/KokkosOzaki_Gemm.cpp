@@ -21,8 +21,9 @@ template <class ExecutionSpace>
 class ContextRegistry {
  public:
   static ContextRegistry& instance() {
-    static ContextRegistry registry;
-    return registry;
+    // Never destroyed: Kokkos may be finalised by the destructor of an object that is older than this one.
+    static auto* const registry = new ContextRegistry;
+    return *registry;
   }
 
   /// Calls `body` with the context of this instance, under a lock: whoever shares the instance waits until

@@ -358,10 +358,7 @@ template <class ExecutionSpace, class Scalar>
 bool GemmPlan<ExecutionSpace, Scalar>::can_run(std::int64_t m, std::int64_t n, std::int64_t k,
                                                const GemmOptions& options) {
   try {
-    if (m == 0 || n == 0 || k == 0)
-      Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), 'N', 'N', m, n, k, options);
-    else
-      static_cast<void>(workspace_bytes(m, n, k, options));
+    static_cast<void>(workspace_bytes(m, n, k, options));
   } catch (const std::exception&) {
     return false;
   }
@@ -372,8 +369,8 @@ template <class ExecutionSpace, class Scalar>
 std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes(std::int64_t m, std::int64_t n, std::int64_t k,
                                                               const GemmOptions& options) {
   Impl::check_plan("GemmPlan::workspace_bytes", Impl::ScalarShape::of<Scalar>(), 'N', 'N', m, n, k, options);
-  if (m == 0 || n == 0 || k == 0) return 0;
   const auto engine = Impl::make_int8_gemm<ExecutionSpace>(options.backend);
+  if (m == 0 || n == 0 || k == 0) return 0;
   return Impl::PlanImpl<ExecutionSpace, Scalar>("GemmPlan::workspace_bytes", m, n, k, options, *engine)
       .workspace_bytes();
 }
@@ -386,9 +383,21 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
   Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
-  m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>(
-      "GemmPlan", std::max<std::int64_t>(m, 1), std::max<std::int64_t>(n, 1), std::max<std::int64_t>(k, 1),
-      options, *m_context->engine);
+  if (m > 0 && n > 0 && k > 0) {
+    m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>("GemmPlan", m, n, k, options,
+                                                                      *m_context->engine);
+    return;
+  }
+  // An empty product computes nothing: no cap is too small for it, and no number of moduli. It has a report.
+  GemmOptions of_report = options;
+  of_report.max_workspace_bytes = 0;
+  std::int64_t k_of_report = std::max<std::int64_t>(k, 1);
+  if (!Impl::moduli_complaint(Impl::ScalarShape::of<Scalar>(), k_of_report, options).empty()) {
+    k_of_report = 1;
+    if (options.num_moduli == 0) of_report.num_moduli = Impl::max_moduli;
+  }
+  m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>("GemmPlan", 1, 1, k_of_report, of_report,
+                                                                    *m_context->engine);
 }
 
 template <class ExecutionSpace, class Scalar>

@@ -7,12 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #if defined(KOKKOS_ENABLE_CUDA)
@@ -175,70 +173,34 @@ TYPED_TEST(ExecutionInstancesTest, GemmTakesAnyInstance) {
   for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
 }
 
-#if defined(KOKKOS_ENABLE_SERIAL)
-
-/// Runs body(i) on a thread of its own for each i; what one throws is a failure.
-template <class Body>
-void on_threads(std::size_t count, const Body& body) {
-  std::vector<std::thread> threads;
-  std::vector<std::string> complaints(count);
-  for (std::size_t i = 0; i < count; ++i)
-    threads.emplace_back([&, i] {
-      try {
-        body(i);
-      } catch (const std::exception& error) {
-        complaints[i] = error.what();
+TYPED_TEST(ExecutionInstancesTest, SizesTakeTurnsOnTwoInstancesWithoutAFence) {
+  // Both workspaces grow, serve smaller products in their larger selves, shrink and grow again.
+  const TwoInstances<TypeParam> instance;
+  std::vector<std::unique_ptr<Job<TypeParam>>> jobs[2];
+  for (std::size_t x = 0; x < 2; ++x) {
+    jobs[x].push_back(std::make_unique<Job<TypeParam>>(8, 9, 10, with_moduli(14), 11 + x));
+    jobs[x].push_back(
+        std::make_unique<Job<TypeParam>>(90, 70, 200, with_moduli(16, Bound::accurate), 21 + x));
+    jobs[x].push_back(std::make_unique<Job<TypeParam>>(33, 5, 300, with_moduli(9), 31 + x));
+  }
+  release_workspaces();
+  for (std::size_t turn = 0; turn < 200; ++turn) {
+    for (std::size_t call = 0; call < 3; ++call)
+      for (std::size_t x = 0; x < 2; ++x) {
+        const Job<TypeParam>& job = *jobs[x][(turn + call) % 3];
+        gemm(instance[x], "N", "N", 1.0, job.a.view(), job.b.view(), 0.0, job.c.view(), job.options);
       }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& complaint : complaints) EXPECT_EQ("", complaint);
-}
-
-// Threads that did not initialise Kokkos may use Serial; what other spaces allow them depends on the version
-// of Kokkos.
-TEST(ExecutionInstancesOfThreadsTest, PlansOfTheirOwn) {
-  using Space = Kokkos::Serial;
-  const auto jobs = some_jobs<Space>();
-  std::vector<GemmPlan<Space, double>> plans;
-  for (const auto& job : jobs)
-    plans.emplace_back(Space{}, 'N', 'N', job->expected.rows(), job->expected.cols(), job->a.values().cols(),
-                       job->options);
-  on_threads(jobs.size(), [&](std::size_t i) {
-    for (int turn = 0; turn < 20; ++turn)
-      plans[i].execute(Space{}, 1.0, jobs[i]->a.view(), jobs[i]->b.view(), 0.0, jobs[i]->c.view());
-  });
-  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
-}
-
-TEST(ExecutionInstancesOfThreadsTest, PlansMadeByTheThreads) {
-  using Space = Kokkos::Serial;
-  const auto jobs = some_jobs<Space>();
-  on_threads(jobs.size(), [&](std::size_t i) {
-    const Job<Space>& job = *jobs[i];
-    for (int turn = 0; turn < 10; ++turn) {
-      GemmPlan<Space, double> plan(Space{}, 'N', 'N', job.expected.rows(), job.expected.cols(),
-                                   job.a.view().extent(1), job.options);
-      plan.execute(Space{}, 1.0, job.a.view(), job.b.view(), 0.0, job.c.view());
-    }
-  });
-  for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
-}
-
-TEST(ExecutionInstancesOfThreadsTest, GemmOfOneInstanceFromManyThreads) {
-  using Space = Kokkos::Serial;
-  const auto jobs = some_jobs<Space>();
-  for (const bool cold : {false, true}) {
-    if (cold) release_workspaces();
-    on_threads(jobs.size(), [&](std::size_t i) {
-      const Job<Space>& job = *jobs[i];
-      for (int turn = 0; turn < 20; ++turn)
-        gemm(Space{}, "N", "N", 1.0, job.a.view(), job.b.view(), 0.0, job.c.view(), job.options);
-    });
-    for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
+    if (turn % 10 != 9) continue;
+    instance[0].fence();
+    instance[1].fence();
+    for (const auto& its_jobs : jobs)
+      for (const auto& job : its_jobs) {
+        ASSERT_TRUE(job->is_right()) << "turn " << turn;
+        job->c.assign(Matrix(job->expected.rows(), job->expected.cols(), poison()));
+      }
+    if (turn % 20 == 19) release_workspaces();
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace KokkosOzaki::Testing

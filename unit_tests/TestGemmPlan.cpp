@@ -163,7 +163,20 @@ TYPED_TEST(GemmPlanTest, CanRunWhatTheConstructorTakes) {
     GemmOptions options;
     options.backend = name;
     check(3, 5, 1000, options);
+    check(0, 5, 1000, options);
   }
+  // an empty product is content with any cap, number of moduli and accuracy
+  for (const auto& [m, n, k] :
+       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{0, 5, 5000}, {5, 0, 1 << 30}, {5, 4, 0}})
+    for (const int s : {0, 2, 3})
+      for (const std::size_t cap : {0, 1})
+        for (const double c : {1e-320, 1.0}) {
+          GemmOptions options = with_moduli(s);
+          options.max_workspace_bytes = cap;
+          options.accuracy = Accuracy::normwise(c);
+          check(m, n, k, options);
+          EXPECT_TRUE(Plan<TypeParam>::can_run(m, n, k, options));
+        }
   EXPECT_GT(accepted, 20);
   EXPECT_GT(refused, 20);
 }

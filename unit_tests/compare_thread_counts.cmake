@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Runs EXECUTABLE --print-hashes as processes of 1, 2 and 3 threads and requires the same, not empty, output.
-foreach(threads IN ITEMS 1 2 3)
+# Runs EXECUTABLE --print-hashes as processes of 1, 2, 3 and 8 threads and requires the same, not empty, output.
+foreach(threads IN ITEMS 1 2 3 8)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env OMP_NUM_THREADS=${threads} OMP_PROC_BIND=false OMP_WAIT_POLICY=passive
             ${EXECUTABLE} --print-hashes
@@ -19,4 +19,4 @@ foreach(threads IN ITEMS 1 2 3)
     message(FATAL_ERROR "Not the same bits.\n1 thread:\n${expected}\n${threads} threads:\n${output}")
   endif()
 endforeach()
-message(STATUS "The same with 1, 2 and 3 threads:\n${expected}")
+message(STATUS "The same with 1, 2, 3 and 8 threads:\n${expected}")

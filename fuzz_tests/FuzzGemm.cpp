@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// Sizes, strides, operations, options, exponents, special values and wrong arguments from the fuzzer's bytes. What is
+// accepted must have the bits that docs/method.md defines, computed here with multi-precision integers; what is refused
+// must be wrong, and C untouched.
+
+#include <KokkosOzaki.hpp>
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ByteSource.hpp"
+#include "ErrorBounds.hpp"
+#include "MatrixGenerators.hpp"
+#include "ReferenceGemm.hpp"
+
+namespace KokkosOzaki::Testing {
+namespace {
+
+using Space = Kokkos::DefaultHostExecutionSpace;
+
+template <class... Scalars>
+struct ScalarList {};
+
+/// The scalars of the library: an entry here, and its FuzzScalar below.
+using FuzzScalars = ScalarList<double>;
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "FAILED: %s\n", what.c_str());
+  std::abort();
+}
+
+/// what(): the text, made only where it is needed.
+template <class What>
+void require(bool holds, const What& what) {
+  if (!holds) fail(what());
+}
+
+/// \brief What the target needs to know about a scalar: entries from bytes, comparison, and the definition of the
+/// result.
+template <class Scalar>
+struct FuzzScalar;
+
+template <>
+struct FuzzScalar<double> {
+  static std::uint64_t bits(double x) {
+    std::uint64_t b;
+    std::memcpy(&b, &x, sizeof(b));
+    return b;
+  }
+  static double from_bits(std::uint64_t b) {
+    double x;
+    std::memcpy(&x, &b, sizeof(x));
+    return x;
+  }
+
+  /// A NaN that nothing computes.
+  static double poison() { return from_bits(0x7FF8'0123'4567'89ABULL); }
+  static bool same_value(double x, double y) {
+    return bits(x) == bits(y) || (std::isnan(x) && std::isnan(y));
+  }
+  static bool same_bits(double x, double y) { return bits(x) == bits(y); }
+  static bool is_finite(double x) { return std::isfinite(x); }
+  static std::string text(double x) {
+    char text[64];
+    std::snprintf(text, sizeof(text), "%a", x);
+    return text;
+  }
+
+  static double factor(ByteSource& bytes) {
+    constexpr double usual[] = {1.0, 0.0,   -1.0,      -0.0,     0.5,       -2.0,
+                                0.3, 1e300, 0x1p-1060, HUGE_VAL, -HUGE_VAL, NAN};
+    return bytes.one_in(4) ? from_bits(bytes.word(8)) : bytes.pick(usual);
+  }
+
+  /// \brief Entries of one operand: magnitudes, significands, and how many zeros and special values.
+  class Entries {
+   public:
+    explicit Entries(ByteSource& bytes) {
+      constexpr int lows[] = {0, -10, -30, -200, -540, -1023, -1074, -1090, 500, 900, 1000};
+      constexpr int ranges[] = {0, 1, 5, 20, 60, 130, 600, 2100};
+      m_low = bytes.pick(lows);
+      m_high = std::min(m_low + bytes.pick(ranges), 1023);
+      m_significand = bytes.below(5);
+      m_zero_in = bytes.below(4) == 3 ? 2 : 1000;
+      m_special_in = bytes.below(4) == 3 ? 2 + bytes.byte() : 0;
+      m_negative = bytes.below(3);
+    }
+
+    double operator()(Random& random) const {
+      if (m_special_in != 0 && random.integer(1, m_special_in) == 1) {
+        constexpr double special[] = {HUGE_VAL, -HUGE_VAL, NAN, HUGE_VAL};
+        return special[random.integer(0, 3)];
+      }
+      const bool negative = m_negative == 1 || (m_negative == 0 && random.integer(0, 1) == 1);
+      double x = 0.0;
+      if (random.integer(1, m_zero_in) != 1) {
+        x = std::ldexp(significand(random), static_cast<int>(random.integer(m_low, m_high)));
+      }
+      return negative ? -x : x;
+    }
+
+   private:
+    double significand(Random& random) const {
+      switch (m_significand) {
+        case 0:
+          return 1.0 + random.unit();
+        case 1:
+          return 1.0;
+        case 2:
+          return 0x1.fffffffffffffp+0;
+        case 3:
+          return 1.0 + static_cast<double>(random.integer(0, 127)) / 128;
+        default:
+          return random.integer(0, 1) == 0 ? 0x1.0000000000001p+0 : 0x1.8p+0;
+      }
+    }
+
+    int m_low, m_high, m_significand, m_zero_in, m_special_in, m_negative;
+  };
+
+  /// 2^alpha x rounded to an integer.
+  static mpz_class integer(double x, int alpha, Rounding rounding) {
+    std::int64_t significand;
+    int exponent;
+    decompose(x, significand, exponent);
+    mpz_class value(static_cast<long>(std::abs(significand)));
+    const int shift = exponent + alpha;
+    if (shift >= 0) {
+      value <<= static_cast<mp_bitcnt_t>(shift);
+    } else {
+      const auto drop = static_cast<mp_bitcnt_t>(-shift);
+      const mpz_class kept = value >> drop, twice_rest = (value - mpz_class(kept << drop)) * 2,
+                      unit = mpz_class(1) << drop;
+      const bool up = rounding == Rounding::nearest_even &&
+                      (twice_rest > unit || (twice_rest == unit && mpz_odd_p(kept.get_mpz_t()) != 0));
+      value = up ? mpz_class(kept + 1) : kept;
+    }
+    return significand < 0 ? mpz_class(-value) : value;
+  }
+
+  /// op(A) op(B) as docs/method.md and docs/accuracy.md define it, before alpha and beta.
+  static Matrix product(const Matrix& A, const Matrix& B, int s, Bound bound, Rounding rounding) {
+    const std::int64_t m = A.rows(), n = B.cols(), k = A.cols();
+    Matrix A0 = A, B0 = B;
+    std::vector<bool> row_flagged(static_cast<std::size_t>(m)), col_flagged(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t l = 0; l < k; ++l)
+        if (!std::isfinite(A(i, l))) row_flagged[static_cast<std::size_t>(i)] = true;
+      for (std::int64_t l = 0; l < k && row_flagged[static_cast<std::size_t>(i)]; ++l) A0(i, l) = 0.0;
+    }
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t l = 0; l < k; ++l)
+        if (!std::isfinite(B(l, j))) col_flagged[static_cast<std::size_t>(j)] = true;
+      for (std::int64_t l = 0; l < k && col_flagged[static_cast<std::size_t>(j)]; ++l) B0(l, j) = 0.0;
+    }
+    const Exponents exponents = ExponentModel(A0, B0).exponents(s, bound);
+    std::vector<mpz_class> a, b;
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t l = 0; l < k; ++l)
+        a.push_back(integer(A0(i, l), exponents.alpha[static_cast<std::size_t>(i)], rounding));
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t l = 0; l < k; ++l)
+        b.push_back(integer(B0(l, j), exponents.beta[static_cast<std::size_t>(j)], rounding));
+    const mpz_class range = Detail::range_budget(s);
+    Matrix t(m, n);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t i = 0; i < m; ++i) {
+        const auto row = static_cast<std::size_t>(i), col = static_cast<std::size_t>(j);
+        if (row_flagged[row] || col_flagged[col]) {
+          for (std::int64_t l = 0; l < k; ++l)
+            if (!std::isfinite(A(i, l)) || !std::isfinite(B(l, j))) t(i, j) += A(i, l) * B(l, j);
+          continue;
+        }
+        mpz_class X = 0;
+        for (std::int64_t l = 0; l < k; ++l)
+          X += a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(j * k + l)];
+        require(abs(X) <= range, [&] { return std::string("the model itself leaves the range"); });
+        t(i, j) = round_to_double({X, -static_cast<long>(exponents.alpha[row]) - exponents.beta[col]});
+      }
+    return t;
+  }
+
+  static double combined(double alpha, double t, double beta, double c) {
+    if (beta == 0) return alpha == 1 ? t : alpha * t;
+    const double scaled_c = beta * c;
+    return std::fma(alpha, t, scaled_c);
+  }
+  static double scaled(double beta, double c) { return beta == 0 ? 0.0 : beta == 1 ? c : beta * c; }
+};
+
+/// \brief An operand in memory of exactly the bytes that its strides span: one step further is an error of the
+/// address sanitizer. Gaps are poison.
+struct Strides {
+  std::int64_t row, col;
+};
+
+/// Mostly such that the entries have places of their own.
+Strides strides_of(ByteSource& bytes, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t step = 1 + (bytes.one_in(4) ? bytes.below(4) : 0),
+                     gap = bytes.one_in(3) ? bytes.below(6) : 0;
+  const bool row_major = bytes.below(2) == 1;
+  if (bytes.one_in(16)) return {bytes.below(9), bytes.below(9)};
+  if (row_major) return {step * std::max<std::int64_t>(cols, 1) + gap, step};
+  return {step, step * std::max<std::int64_t>(rows, 1) + gap};
+}
+
+struct Shape {
+  std::int64_t rows, cols;
+  Strides strides;
+  std::int64_t offset;  // of the first entry in the memory, in entries
+
+  std::int64_t at(std::int64_t i, std::int64_t j) const { return offset + i * strides.row + j * strides.col; }
+  std::int64_t end() const { return rows == 0 || cols == 0 ? offset : at(rows - 1, cols - 1) + 1; }
+  std::vector<std::int64_t> places() const {
+    std::vector<std::int64_t> all;
+    for (std::int64_t j = 0; j < cols; ++j)
+      for (std::int64_t i = 0; i < rows; ++i) all.push_back(at(i, j));
+    return all;
+  }
+  bool has_places_of_their_own() const {
+    const auto all = places();
+    return std::set<std::int64_t>(all.begin(), all.end()).size() == all.size();
+  }
+  /// Blocks inside each other: the usual way, which the library asks for.
+  bool is_nested() const {
+    if (rows <= 1 || cols <= 1) return has_places_of_their_own();
+    const std::int64_t small = std::min(strides.row, strides.col), large = std::max(strides.row, strides.col);
+    const std::int64_t inner = strides.row <= strides.col ? rows : cols;
+    return small > 0 && (inner - 1) * small < large;
+  }
+};
+
+/// Everything that a call depends on, drawn from the bytes.
+template <class Scalar>
+class Case {
+  using Traits = FuzzScalar<Scalar>;
+  using View = Kokkos::View<Scalar**, Kokkos::LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+ public:
+  explicit Case(ByteSource& bytes) {
+    m_m = size(bytes), m_n = size(bytes), m_k = size(bytes);
+    if (bytes.one_in(8)) m_k = static_cast<std::int64_t>(bytes.word(2) % 2200);
+    if (bytes.one_in(16)) m_m = static_cast<std::int64_t>(bytes.byte());
+    if (bytes.one_in(16)) m_n = static_cast<std::int64_t>(bytes.byte());
+    while (m_m * m_n * m_k > 4000 || (m_m + m_n) * m_k > 5000)
+      m_k /= 2, m_m = std::max(m_m / 2, m_m > 0 ? std::int64_t{1} : 0);
+    m_letters[0] = letter(bytes), m_letters[1] = letter(bytes);
+    const bool turned_a = m_letters[0] != 'N' && m_letters[0] != 'n',
+               turned_b = m_letters[1] != 'N' && m_letters[1] != 'n';
+    m_a = {turned_a ? m_k : m_m, turned_a ? m_m : m_k, {}, 0};
+    m_b = {turned_b ? m_n : m_k, turned_b ? m_k : m_n, {}, 0};
+    m_c = {m_m, m_n, {}, 0};
+    if (bytes.one_in(16)) {
+      Shape* const shapes[] = {&m_a, &m_b, &m_c};
+      Shape& changed = *bytes.pick(shapes);
+      (bytes.below(2) == 1 ? changed.rows : changed.cols) += bytes.below(2) == 1 ? 1 : 2;
+    }
+    // Three allocations, or C in that of an operand.
+    for (Shape* shape : {&m_a, &m_b, &m_c}) {
+      shape->strides = strides_of(bytes, shape->rows, shape->cols);
+      shape->offset = bytes.below(4);
+    }
+    m_c_memory = bytes.one_in(8) ? bytes.below(2) : 2;
+    if (m_c_memory != 2) {
+      if (bytes.below(2) == 1) m_c.strides = (m_c_memory == 0 ? m_a : m_b).strides;
+      m_c.offset = static_cast<std::int64_t>(bytes.word(2) % 700);
+    }
+    options(bytes);
+    m_alpha = Traits::factor(bytes), m_beta = Traits::factor(bytes);
+    m_path = bytes.below(3);
+    const typename Traits::Entries a(bytes), b(bytes), c(bytes);
+    Random random(bytes.word(4) + 1);
+    m_memory[0].assign(static_cast<std::size_t>(std::max(m_a.end(), m_c_memory == 0 ? m_c.end() : 0)),
+                       Traits::poison());
+    m_memory[1].assign(static_cast<std::size_t>(std::max(m_b.end(), m_c_memory == 1 ? m_c.end() : 0)),
+                       Traits::poison());
+    m_memory[2].assign(static_cast<std::size_t>(m_c_memory == 2 ? m_c.end() : 0), Traits::poison());
+    fill(m_memory[m_c_memory], m_c, c, random);
+    fill(m_memory[0], m_a, a, random);
+    fill(m_memory[1], m_b, b, random);
+    // Some entries are the fuzzer's own.
+    for (int count = bytes.below(8); count > 0 && !bytes.is_empty(); --count) {
+      const int operand = bytes.below(2);
+      const Shape& shape = operand == 0 ? m_a : m_b;
+      if (shape.rows == 0 || shape.cols == 0) break;
+      const auto place = shape.at(bytes.byte() % shape.rows, bytes.byte() % shape.cols);
+      m_memory[operand][static_cast<std::size_t>(place)] = Traits::from_bits(bytes.word(8));
+    }
+  }
+
+  void run() {
+    std::vector<Scalar> before[3];
+    for (int x = 0; x < 3; ++x) before[x] = m_memory[x];
+    const Matrix A = values(m_memory[0], m_a), B = values(m_memory[1], m_b),
+                 C = values(m_memory[m_c_memory], m_c);
+    const bool wrong = is_wrong(), may_refuse = is_unusual(), shares = c_shares_an_entry();
+
+    bool refused = false, too_small = false;
+    std::string why;
+    try {
+      call();
+    } catch (const WorkspaceError& error) {
+      refused = too_small = true, why = error.what();
+    } catch (const std::invalid_argument& error) {
+      refused = true, why = error.what();
+    }
+    if (refused) {
+      require(!why.empty() && why.rfind("KokkosOzaki", 0) == 0,
+              [&] { return "a message without the library's name: " + why; });
+      require(wrong || shares || may_refuse || (too_small && m_options.max_workspace_bytes != 0),
+              [&] { return "refused without a reason: " + why + description(); });
+      for (int x = 0; x < 3; ++x)
+        for (std::size_t p = 0; p < before[x].size(); ++p)
+          require(Traits::same_bits(before[x][p], m_memory[x][p]),
+                  [&] { return "a refused call wrote: " + why + description(); });
+      return;
+    }
+    require(!wrong, [&] { return "a wrong argument was accepted" + description(); });
+    if (shares) return;  // not noticed: the result is anybody's guess, the memory is not
+
+    const std::vector<std::int64_t> c_places = m_c.places();
+    const std::set<std::int64_t> written(c_places.begin(), c_places.end());
+    for (int x = 0; x < 3; ++x)
+      for (std::size_t p = 0; p < before[x].size(); ++p)
+        if (x != m_c_memory || written.count(static_cast<std::int64_t>(p)) == 0)
+          require(Traits::same_bits(before[x][p], m_memory[x][p]), [&] {
+            return "memory outside C was written, operand " + std::to_string(x) + " place " +
+                   std::to_string(p) + description();
+          });
+
+    const bool only_beta = m_alpha == Scalar(0) || m_k == 0;
+    if (m_m == 0 || m_n == 0) return;
+    const bool turned_a = is_turned(m_letters[0]), turned_b = is_turned(m_letters[1]);
+    const Matrix t = only_beta ? Matrix(m_m, m_n)
+                               : Traits::product(turned_a ? A.transposed() : A, turned_b ? B.transposed() : B,
+                                                 used_moduli(), m_options.bound, m_options.rounding);
+    const Matrix got = values(m_memory[m_c_memory], m_c);
+    for (std::int64_t j = 0; j < m_n; ++j)
+      for (std::int64_t i = 0; i < m_m; ++i) {
+        const Scalar expected =
+            only_beta ? Traits::scaled(m_beta, C(i, j)) : Traits::combined(m_alpha, t(i, j), m_beta, C(i, j));
+        require(Traits::same_value(expected, got(i, j)), [&] {
+          return "entry (" + std::to_string(i) + "," + std::to_string(j) + "): expected " +
+                 Traits::text(expected) + ", got " + Traits::text(got(i, j)) + description();
+        });
+      }
+  }
+
+ private:
+  static std::int64_t size(ByteSource& bytes) {
+    constexpr int sizes[] = {1,  2,  3,  4,  5,  7,  8,  0,   9,   12,  15, 16,
+                             17, 20, 31, 33, 63, 64, 65, 127, 128, 129, 130};
+    return bytes.one_in(3) ? bytes.pick(sizes) : bytes.below(9);
+  }
+
+  static char letter(ByteSource& bytes) {
+    constexpr char letters[] = {'N', 'T', 'C', 'n', 't', 'c'};
+    return bytes.one_in(32) ? static_cast<char>(bytes.byte()) : bytes.pick(letters);
+  }
+  static bool is_letter(char x) { return x != '\0' && std::strchr("NnTtCc", x) != nullptr; }
+  static bool is_turned(char x) { return x != 'N' && x != 'n'; }
+
+  void options(ByteSource& bytes) {
+    m_options.num_moduli = bytes.below(22);
+    if (m_options.num_moduli == 21) m_options.num_moduli = static_cast<int>(bytes.word(4));
+    if (bytes.one_in(4)) {
+      constexpr double constants[] = {1.0, 1e-3, 1e3, 1e10, 1e-30, 1e-320, 0.0, -1.0, HUGE_VAL, NAN, 0x1p+60};
+      m_has_constant = true;
+      m_constant = bytes.pick(constants);
+      m_options.accuracy = Accuracy::normwise(m_constant);
+    }
+    m_options.bound = bytes.below(2) == 1 ? Bound::accurate : Bound::fast;
+    m_options.rounding = bytes.below(4) == 3 ? Rounding::toward_zero : Rounding::nearest_even;
+    if (bytes.below(3) == 2) m_options.max_workspace_bytes = bytes.word(1 + bytes.below(3));
+    if (bytes.below(3) == 2) m_options.moduli_per_group = bytes.below(24) - 1;
+    constexpr const char* backends[] = {
+        nullptr,        nullptr,    "portable", "host-portable", "host-avx2", "host-avx512vnni",
+        "host-avxvnni", "host-amx", "onednn",   "cublas",        "",          "none"};
+    m_options.backend = bytes.pick(backends);
+  }
+
+  template <class Entries>
+  static void fill(std::vector<Scalar>& memory, const Shape& shape, const Entries& entries, Random& random) {
+    for (const std::int64_t place : shape.places()) memory[static_cast<std::size_t>(place)] = entries(random);
+  }
+
+  static Matrix values(const std::vector<Scalar>& memory, const Shape& shape) {
+    Matrix x(shape.rows, shape.cols);
+    for (std::int64_t j = 0; j < shape.cols; ++j)
+      for (std::int64_t i = 0; i < shape.rows; ++i)
+        x(i, j) = memory[static_cast<std::size_t>(shape.at(i, j))];
+    return x;
+  }
+
+  View view(int memory, const Shape& shape) {
+    return View(m_memory[memory].data() + shape.offset,
+                Kokkos::LayoutStride(
+                    static_cast<std::size_t>(shape.rows), static_cast<std::size_t>(shape.strides.row),
+                    static_cast<std::size_t>(shape.cols), static_cast<std::size_t>(shape.strides.col)));
+  }
+
+  void call() {
+    const View a = view(0, m_a), b = view(1, m_b), c = view(m_c_memory, m_c);
+    const char texts[] = {m_letters[0], '\0', m_letters[1], '\0'};
+    if (m_path == 0) return gemm(Space{}, texts, texts + 2, m_alpha, a, b, m_beta, c, m_options);
+    const bool can_run = GemmPlan<Space, Scalar>::can_run(m_m, m_n, m_k, m_options);
+    try {
+      if (m_path == 1) {
+        GemmPlan<Space, Scalar> plan(Space{}, m_letters[0], m_letters[1], m_m, m_n, m_k, m_options);
+        require(can_run, [&] { return "the constructor took what can_run refused" + description(); });
+        plan.execute(Space{}, m_alpha, a, b, m_beta, c);
+      } else {
+        GemmPlan<Space, Scalar> plan(ExternalWorkspace{}, Space{}, m_letters[0], m_letters[1], m_m, m_n, m_k,
+                                     m_options);
+        require(can_run, [&] { return "the constructor took what can_run refused" + description(); });
+        const std::size_t needed = plan.workspace_bytes();
+        require(m_options.max_workspace_bytes == 0 || needed <= m_options.max_workspace_bytes,
+                [&] { return "more than the cap" + description(); });
+        require(needed == GemmPlan<Space, Scalar>::workspace_bytes(m_m, m_n, m_k, m_options),
+                [&] { return "two sizes of a workspace" + description(); });
+        std::vector<char> buffer(needed);
+        const Kokkos::View<char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> memory(buffer.data(), needed);
+        plan.execute(Space{}, m_alpha, a, b, m_beta, c, memory);
+      }
+    } catch (const std::exception& error) {
+      const bool in_execute = std::string(error.what()).find("execute") != std::string::npos;
+      require(in_execute || !can_run || !is_letter(m_letters[0]) || !is_letter(m_letters[1]), [&] {
+        return std::string("the constructor refused what can_run took: ") + error.what() + description();
+      });
+      throw;
+    }
+  }
+
+  bool has_wrong_options() const {
+    const int s = m_options.num_moduli;
+    return (s != 0 && (s < 2 || s > 20)) || (m_has_constant && !(m_constant > 0)) ||
+           m_options.moduli_per_group < 0;
+  }
+
+  /// Whether the call must be refused.
+  bool is_wrong() const {
+    if (!is_letter(m_letters[0]) || !is_letter(m_letters[1])) return true;
+    const bool turned_a = is_turned(m_letters[0]), turned_b = is_turned(m_letters[1]);
+    if ((turned_a ? m_a.cols : m_a.rows) != m_m || (turned_a ? m_a.rows : m_a.cols) != m_k) {
+      // gemm reads m and k off A
+      if (m_path != 0) return true;
+    }
+    const std::int64_t m = turned_a ? m_a.cols : m_a.rows, k = turned_a ? m_a.rows : m_a.cols;
+    if ((turned_b ? m_b.cols : m_b.rows) != k || m_c.rows != m ||
+        (turned_b ? m_b.rows : m_b.cols) != m_c.cols)
+      return true;
+    if (m_path != 0 && (m_c.rows != m_m || m_c.cols != m_n || k != m_k)) return true;
+    for (const Shape* shape : {&m_a, &m_b, &m_c})
+      if (!shape->has_places_of_their_own()) return true;
+    if (has_wrong_options()) return true;
+    if (m_c.rows == 0 || m_c.cols == 0 || k == 0 || (m_alpha == Scalar(0) && m_path == 0)) return false;
+    const int s = m_options.num_moduli;
+    if (s != 0 && (Detail::bit_length(Detail::range_budget(s)) - 1 - Detail::ceil_log2(k)) >> 1 < 2)
+      return true;
+    return m_options.backend != nullptr &&
+           (std::strcmp(m_options.backend, "") == 0 || std::strcmp(m_options.backend, "none") == 0);
+  }
+
+  /// Whether it may be refused: an engine that is not here, an accuracy out of reach, strides that are not nested, a
+  /// plan that looks at what its call would not need.
+  bool is_unusual() const {
+    if (m_options.backend != nullptr) return true;
+    if (m_has_constant && m_options.num_moduli == 0) return true;
+    for (const Shape* shape : {&m_a, &m_b, &m_c})
+      if (!shape->is_nested()) return true;
+    return false;
+  }
+
+  bool c_shares_an_entry() const {
+    if (m_c_memory == 2) return false;
+    const std::vector<std::int64_t> c = m_c.places(), x = (m_c_memory == 0 ? m_a : m_b).places();
+    const std::set<std::int64_t> places(c.begin(), c.end());
+    return std::any_of(x.begin(), x.end(), [&](std::int64_t place) { return places.count(place) != 0; });
+  }
+
+  int used_moduli() const {
+    if (m_options.num_moduli != 0) return m_options.num_moduli;
+    return GemmPlan<Space, Scalar>(ExternalWorkspace{}, Space{}, 'N', 'N', m_m, m_n, m_k, m_options)
+        .report()
+        .num_moduli;
+  }
+
+  std::string description() const {
+    const auto text = [](const char* name, const Shape& x) {
+      return std::string(" ") + name + " " + std::to_string(x.rows) + "x" + std::to_string(x.cols) +
+             " strides " + std::to_string(x.strides.row) + "," + std::to_string(x.strides.col) + " offset " +
+             std::to_string(x.offset);
+    };
+    return "\n  m=" + std::to_string(m_m) + " n=" + std::to_string(m_n) + " k=" + std::to_string(m_k) +
+           " trans codes " + std::to_string(m_letters[0]) + "," + std::to_string(m_letters[1]) +
+           text("A", m_a) + text("B", m_b) + text("C", m_c) + " in memory " + std::to_string(m_c_memory) +
+           "\n  alpha=" + Traits::text(m_alpha) + " beta=" + Traits::text(m_beta) +
+           " path=" + std::to_string(m_path) + " num_moduli=" + std::to_string(m_options.num_moduli) +
+           (m_has_constant ? " c=" + std::to_string(m_constant) : "") +
+           " accurate=" + std::to_string(m_options.bound == Bound::accurate) +
+           " toward_zero=" + std::to_string(m_options.rounding == Rounding::toward_zero) +
+           " cap=" + std::to_string(m_options.max_workspace_bytes) +
+           " group=" + std::to_string(m_options.moduli_per_group) +
+           " backend=" + (m_options.backend != nullptr ? m_options.backend : "null");
+  }
+
+  std::int64_t m_m, m_n, m_k;
+  char m_letters[2];
+  Shape m_a, m_b, m_c;
+  int m_c_memory;  // 0, 1: that of A, B
+  GemmOptions m_options;
+  bool m_has_constant = false;
+  double m_constant = 0;
+  Scalar m_alpha, m_beta;
+  int m_path;  // gemm, plan, plan with a buffer
+  std::vector<Scalar> m_memory[3];
+};
+
+template <class... Scalars>
+void run_case(ByteSource& bytes, ScalarList<Scalars...>) {
+  using Run = void (*)(ByteSource&);
+  constexpr Run runs[] = {[](ByteSource& b) { Case<Scalars>(b).run(); }...};
+  bytes.pick(runs)(bytes);
+}
+
+}  // namespace
+}  // namespace KokkosOzaki::Testing
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  Kokkos::initialize(*argc, *argv);
+  std::atexit([] { Kokkos::finalize(); });
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  KokkosOzaki::Testing::ByteSource bytes(data, size);
+  KokkosOzaki::Testing::run_case(bytes, KokkosOzaki::Testing::FuzzScalars{});
+  return 0;
+}
