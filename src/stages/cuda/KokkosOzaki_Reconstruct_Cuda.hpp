@@ -108,9 +108,9 @@ __device__ inline void copy_async(int4* to, const int4* from) {
 /// \tparam FromProducts reads P and reduces; otherwise reads Y
 template <class Real, int W, bool FromProducts>
 struct ReconstructKernel {
-  using Policy = Kokkos::TeamPolicy < Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
-        Kokkos::LaunchBounds<reconstruct_threads, FromProducts || W> 4 ? 6 : 8 >>
-      ;
+  static constexpr int min_blocks = (FromProducts || W > 4) ? 6 : 8;
+  using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
+                                    Kokkos::LaunchBounds<reconstruct_threads, min_blocks>>;
 
   const std::int32_t* P;  // of modulus 0; laid out as block.Y
   ReconstructBlock block;
