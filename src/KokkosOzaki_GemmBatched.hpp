@@ -145,7 +145,7 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
 /// \throws std::invalid_argument wrong trans letters, numbers of matrices, extents, strides, overlap or options; C
 ///   is untouched
 /// \throws WorkspaceError the workspace cannot be had; C is untouched
-/// \throws Error the stream of `exec` is being captured and memory is missing, or an operand is an array
+/// \throws Error the stream of `exec` is being captured, and memory is missing
 /// \throws BackendError a vendor library reported a failure; C is unspecified
 /// \note Memory: that of one product times the entries of a block, at most 4 GiB in all; kept for the next call
 ///   until release_workspaces(). An array may be destroyed once the call returns, the Views' memory only when

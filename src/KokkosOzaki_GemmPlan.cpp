@@ -18,6 +18,7 @@
 #include "stages/KokkosOzaki_Scale.hpp"
 #include "stages/KokkosOzaki_Statistics.hpp"
 #include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
+#include "stages/cuda/KokkosOzaki_Pointers_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -69,17 +70,17 @@ MatrixRef<T> single_entry(const MatrixRef<T>& x, std::int64_t index) {
   return {x.entry(index), x.rows, x.cols, x.row_stride, x.col_stride, x.conj};
 }
 
-/// Moves the pointers of a batch from the host to `to`; ordered with what runs on `exec`.
+/// Takes the pointers of a batch from the host to `to`; ordered with what runs on `exec`.
 template <class ExecutionSpace, class T>
 void move_pointers(const ExecutionSpace& exec, MatrixRef<T>& x, T** to) {
   if (x.pointers == nullptr) return;
-  const auto count = static_cast<std::size_t>(x.entries);
-  if constexpr (is_host_space_v<ExecutionSpace>)
-    std::copy_n(x.pointers, count, to);
-  else
-    Kokkos::deep_copy(
-        exec, Kokkos::View<T**, typename ExecutionSpace::memory_space, Kokkos::MemoryUnmanaged>(to, count),
-        Kokkos::View<T* const*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(x.pointers, count));
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    move_pointers_cuda(exec, x.pointers, x.entries, to);
+  } else {
+    static_assert(is_host_space_v<ExecutionSpace>);
+    static_cast<void>(exec);
+    std::copy_n(x.pointers, x.entries, to);
+  }
   x.pointers = to;
 }
 

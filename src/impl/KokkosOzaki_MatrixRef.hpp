@@ -28,7 +28,10 @@ struct MatrixRef {
   }
   /// Entry and column of a column of the whole batch.
   KOKKOS_INLINE_FUNCTION void place(std::int64_t column, std::int64_t& e, std::int64_t& j) const {
-    e = entries == 1 ? 0 : column / cols;
+    e = 0, j = column;
+    if (entries == 1) return;
+    e = ((column | cols) >> 32) == 0 ? static_cast<std::uint32_t>(column) / static_cast<std::uint32_t>(cols)
+                                     : column / cols;
     j = column - e * cols;
   }
 };
@@ -47,12 +50,12 @@ struct VectorSet {
   bool conj = false;  // the entries are the conjugates of what is in memory
   std::int32_t pitch = 0, per_entry = 0;
   std::int64_t entry_stride = 0;
-  const T* const* pointers = nullptr;  // as in MatrixRef
+  const T* const* pointers = nullptr;  // as in MatrixRef; entry_stride is then added to each
 
   KOKKOS_INLINE_FUNCTION const T* at(std::int64_t vector, std::int64_t position) const {
     if (pitch == 0) return data + vector * vector_stride + position * position_stride;
     const std::int64_t e = entry_of(vector);
-    return (pointers != nullptr ? pointers[e] : data + e * entry_stride) +
+    return (pointers != nullptr ? pointers[e] + entry_stride : data + e * entry_stride) +
            (vector - e * pitch) * vector_stride + position * position_stride;
   }
   /// Whether the vector is in memory.
@@ -74,8 +77,16 @@ struct VectorSet {
 template <class T>
 KOKKOS_INLINE_FUNCTION VectorSet<RealOf<T>> component(const VectorSet<T>& v, int which) {
   if constexpr (is_complex_v<T>)
-    return {reinterpret_cast<const RealOf<T>*>(v.data) + which, v.count, v.length, 2 * v.vector_stride,
-            2 * v.position_stride};
+    return {reinterpret_cast<const RealOf<T>*>(v.data) + which,
+            v.count,
+            v.length,
+            2 * v.vector_stride,
+            2 * v.position_stride,
+            false,
+            v.pitch,
+            v.per_entry,
+            2 * v.entry_stride + (v.pointers != nullptr ? which : 0),
+            reinterpret_cast<const RealOf<T>* const*>(v.pointers)};
   else
     return v;
 }
