@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Many small products: one call of gemm_batched, on a rank-3 View and on an array, as many calls of gemm, and the
-// vendor's batched product. Names: Batched/<form>/<scalar>/<bound>/entries/m/n/k/moduli and
+// vendor's batched product. Names: Batched/<form>/<backend>/<scalar>/<bound>/entries/m/n/k/moduli and
 // Native/cuBLAS/entries/m/n/k.
 #include <vector>
 
@@ -101,20 +101,31 @@ void native_cublas(benchmark::State& state, const Shape& shape) {
 
 const Shape shapes[] = {{1000, 64, 64, 64}, {200, 128, 128, 128}, {1000, 16, 16, 16}};
 
+#if defined(KOKKOS_ENABLE_CUDA)
+const char* const backends[] = {"wgmma", "cublas"};
+#else
+const char* const backends[] = {"onednn", "host-amx", "host-avx512vnni", "host-avx2"};
+#endif
+
 template <class Scalar>
 void register_scalar(const char* scalar, int num_moduli) {
   GemmOptions options;
   options.num_moduli = num_moduli;
   for (const Shape& shape : shapes)
-    for (const Bound bound : {Bound::fast, Bound::accurate}) {
-      options.bound = bound;
-      for (const Form form : {Form::strided, Form::array, Form::single_calls}) {
-        const std::string name = std::string("Batched/") + form_names[static_cast<int>(form)] + "/" + scalar +
-                                 (bound == Bound::fast ? "/fast/" : "/accurate/") + shape.name() + "/" +
-                                 std::to_string(num_moduli);
-        standard(benchmark::RegisterBenchmark(name.c_str(), [shape, form, options](benchmark::State& state) {
-          emulated<Scalar>(state, shape, form, options);
-        }));
+    for (const char* backend : backends) {
+      options.backend = backend;
+      if (!GemmPlan<Space, Scalar>::can_run(shape.m, shape.n, shape.k, options)) continue;
+      for (const Bound bound : {Bound::fast, Bound::accurate}) {
+        options.bound = bound;
+        for (const Form form : {Form::strided, Form::array, Form::single_calls}) {
+          const std::string name = std::string("Batched/") + form_names[static_cast<int>(form)] + "/" +
+                                   backend + "/" + scalar + (bound == Bound::fast ? "/fast/" : "/accurate/") +
+                                   shape.name() + "/" + std::to_string(num_moduli);
+          standard(
+              benchmark::RegisterBenchmark(name.c_str(), [shape, form, options](benchmark::State& state) {
+                emulated<Scalar>(state, shape, form, options);
+              }));
+        }
       }
     }
 }
