@@ -30,6 +30,7 @@ struct PlaneGeometry {
   std::int64_t lda = 0, ldb = 0, ldp = 0;                 // elements
   std::int64_t stride_a = 0, stride_b = 0, stride_p = 0;  // elements from one plane to the next
   int count = 1;                                          // planes
+  int planes_per_modulus = 1;  // for run_reduced: those of a batch, one after the other
 };
 
 /// \brief An engine for exact products of INT8 matrices: P[p](i,j) = sum_l rA[p](l,i) * rB[p](l,j), int8 x
@@ -70,7 +71,7 @@ class Int8Gemm {
 
   /// \brief Enqueues Y[p](i,j) = the output residue of the product of plane p, at p * stride_p + j * ldp + i.
   /// \param table       in the memory of the execution space
-  /// \param first       modulus of plane 0
+  /// \param first       modulus of plane 0; that of plane p is first + p / planes_per_modulus
   /// \param accumulate  true: the residues in Y, of earlier blocks of k, are folded in
   /// \throws BackendError  a vendor library reported a failure
   virtual void run_reduced(const ExecutionSpace&, const PlaneGeometry&, const std::int8_t* /*rA*/,

@@ -4,6 +4,7 @@
 
 #include "KokkosOzaki_Error.hpp"
 #include "KokkosOzaki_Gemm.hpp"
+#include "KokkosOzaki_GemmBatched.hpp"
 #include "KokkosOzaki_GemmOptions.hpp"
 #include "KokkosOzaki_GemmPlan.hpp"
 #include "KokkosOzaki_Version.hpp"

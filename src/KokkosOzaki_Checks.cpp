@@ -102,6 +102,75 @@ bool overlap(const OperandShape& x, const OperandShape& y) {
   return false;
 }
 
+/// Where the entries of a batch begin.
+std::vector<std::uintptr_t> begins_of(const OperandShape& x) {
+  std::vector<std::uintptr_t> begins(static_cast<std::size_t>(x.entries));
+  for (std::int64_t e = 0; e < x.entries; ++e)
+    begins[static_cast<std::size_t>(e)] = reinterpret_cast<std::uintptr_t>(x.entry(e));
+  return begins;
+}
+
+/// The matrix of x that begins at an address.
+OperandShape matrix_at(OperandShape x, std::uintptr_t begin) {
+  x.data = reinterpret_cast<const void*>(begin);
+  return x;
+}
+
+std::uintptr_t bytes_of(const OperandShape& x) {
+  return static_cast<std::uintptr_t>((last_offset(x) + 1) * x.element_bytes);
+}
+
+/// \brief Whether a matrix of C provably shares an entry with another matrix of C, or with one of x, if there is
+/// an x. Where many matrices lie within each other without sharing entries, as the row panels of one matrix
+/// do, not all pairs are looked at.
+bool any_overlap(const OperandShape& C, const OperandShape* x) {
+  struct Place {
+    std::uintptr_t begin, end;
+    const OperandShape* shape;
+  };
+  std::vector<Place> places;
+  const auto add = [&places](const OperandShape& operand) {
+    const std::uintptr_t bytes = bytes_of(operand);
+    for (const std::uintptr_t begin : begins_of(operand)) places.push_back({begin, begin + bytes, &operand});
+  };
+  add(C);
+  if (x != nullptr) {
+    const auto before = [](const Place& p, const Place& q) { return p.begin < q.begin; };
+    const auto [c_first, c_last] = std::minmax_element(places.begin(), places.end(), before);
+    const std::uintptr_t c_begin = c_first->begin, c_end = c_last->end;
+    std::vector<std::uintptr_t> begins = begins_of(*x);
+    const auto [first, last] = std::minmax_element(begins.begin(), begins.end());
+    if (*last + bytes_of(*x) <= c_begin || c_end <= *first) return false;
+    std::sort(begins.begin(), begins.end());  // one matrix may be in all entries
+    begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+    for (const std::uintptr_t begin : begins) places.push_back({begin, begin + bytes_of(*x), x});
+  }
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& p, const Place& q) { return p.begin < q.begin; });
+  std::size_t looks = 64 * places.size() + 4096;
+  for (auto p = places.begin(); p != places.end(); ++p)
+    for (auto q = p + 1; q != places.end() && q->begin < p->end; ++q) {
+      if (looks-- == 0) return false;
+      if (x != nullptr && p->shape == q->shape) continue;
+      if (overlap(matrix_at(*p->shape, p->begin), matrix_at(*q->shape, q->begin))) return true;
+    }
+  return false;
+}
+
+/// Whether the entries of a batch with strides are apart, one within the gaps of the other if need be.
+bool entries_are_apart(const OperandShape& x) {
+  std::pair<std::int64_t, std::int64_t> dimensions[] = {
+      {x.row_stride, x.rows}, {x.col_stride, x.cols}, {x.entry_stride, x.entries}};
+  std::sort(std::begin(dimensions), std::end(dimensions));
+  std::int64_t reach = 0;
+  for (const auto& [stride, extent] : dimensions) {
+    if (extent <= 1) continue;
+    if (stride <= reach) return false;
+    reach += (extent - 1) * stride;
+  }
+  return true;
+}
+
 std::string sizes(const char* name, const OperandShape& x) {
   return std::string(name) + " " + std::to_string(x.rows) + "x" + std::to_string(x.cols);
 }
@@ -115,6 +184,22 @@ void check_memory(const char* function, const OperandShape& A, const OperandShap
   for (const auto& [name, x] : operands)
     if (x->rows > 0 && x->cols > 0 && overlap(*x, C))
       fail(function, "C must not overlap ", name, " (", sizes(name, *x), ", ", sizes("C", C), ")");
+}
+
+void check_batch_memory(const char* function, const OperandShape& A, const OperandShape& B,
+                        const OperandShape& C) {
+  check_strides(function, "A", A);
+  check_strides(function, "B", B);
+  check_strides(function, "C", C);
+  if (C.rows == 0 || C.cols == 0) return;
+  if (C.pointers == nullptr ? !entries_are_apart(C) : any_overlap(C, nullptr))
+    fail(function, "the matrices of C must not overlap each other (", C.entries, " of ", C.rows, "x", C.cols,
+         ")");
+  const std::pair<const char*, const OperandShape*> operands[] = {{"A", &A}, {"B", &B}};
+  for (const auto& [name, x] : operands)
+    if (x->rows > 0 && x->cols > 0 && any_overlap(C, x))
+      fail(function, "C must not overlap ", name, " (", sizes(name, *x), ", ", sizes("C", C), ", ", C.entries,
+           " of each)");
 }
 
 /// S <= 2^32 parts k must fit 64 bits (method.md, "Statistics"), and so must every byte count of a workspace. No
@@ -143,12 +228,9 @@ std::pair<std::int64_t, std::int64_t> extents_of_op(const OperandShape& x, char 
   return is_transposed(trans) ? std::make_pair(x.cols, x.rows) : std::make_pair(x.rows, x.cols);
 }
 
-}  // namespace
-
-void check_gemm(const char* function, ScalarShape scalar, char transA, char transB, const OperandShape& A,
-                const OperandShape& B, const OperandShape& C, const GemmOptions& options) {
-  check_trans(function, "transA", transA);
-  check_trans(function, "transB", transB);
+/// The extents of the matrices, which may be those of all entries of a batch.
+void check_extents(const char* function, ScalarShape scalar, char transA, char transB, const OperandShape& A,
+                   const OperandShape& B, const OperandShape& C) {
   const auto [m, k] = extents_of_op(A, transA);
   const auto [b_rows, n] = extents_of_op(B, transB);
   std::ostringstream shapes;
@@ -158,8 +240,45 @@ void check_gemm(const char* function, ScalarShape scalar, char transA, char tran
   if (C.rows != m) fail(function, "C has ", C.rows, " rows, op(A) has ", m, " rows", shapes.str());
   if (C.cols != n) fail(function, "C has ", C.cols, " columns, op(B) has ", n, " columns", shapes.str());
   check_sizes(function, scalar, m, n, k);
+}
+
+}  // namespace
+
+void check_gemm(const char* function, ScalarShape scalar, char transA, char transB, const OperandShape& A,
+                const OperandShape& B, const OperandShape& C, const GemmOptions& options) {
+  check_trans(function, "transA", transA);
+  check_trans(function, "transB", transB);
+  check_extents(function, scalar, transA, transB, A, B, C);
   check_memory(function, A, B, C);
   check_options(function, options);
+}
+
+void check_gemm_batched(const char* function, ScalarShape scalar, char transA, char transB,
+                        const OperandShape& A, const OperandShape& B, const OperandShape& C,
+                        const GemmOptions& options) {
+  check_trans(function, "transA", transA);
+  check_trans(function, "transB", transB);
+  if (A.entries != C.entries || B.entries != C.entries)
+    fail(function, "A, B and C must have the same number of matrices, got ", A.entries, ", ", B.entries,
+         " and ", C.entries);
+  if (C.entries != 0) {
+    check_extents(function, scalar, transA, transB, A, B, C);
+    check_batch_memory(function, A, B, C);
+  }
+  check_options(function, options);
+}
+
+void check_same_shape(const char* function, const char* name, std::int64_t index, const OperandShape& first,
+                      const OperandShape& got) {
+  if (first.rows == got.rows && first.cols == got.cols && first.row_stride == got.row_stride &&
+      first.col_stride == got.col_stride)
+    return;
+  const auto describe = [](const OperandShape& x) {
+    std::ostringstream text;
+    text << x.rows << 'x' << x.cols << " with strides " << x.row_stride << " and " << x.col_stride;
+    return text.str();
+  };
+  fail(function, name, "[", index, "] must be as ", name, "[0], ", describe(first), ", got ", describe(got));
 }
 
 void check_plan(const char* function, ScalarShape scalar, char transA, char transB, std::int64_t m,

@@ -18,6 +18,7 @@
 #include "stages/KokkosOzaki_Scale.hpp"
 #include "stages/KokkosOzaki_Statistics.hpp"
 #include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
+#include "stages/cuda/KokkosOzaki_Pointers_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -25,23 +26,62 @@ namespace Impl {
 
 namespace {
 
+constexpr std::int64_t most_planes = std::int64_t{1} << 20;  // of a block of a batch
 constexpr int table_count = max_moduli - min_moduli + 1;
+
+/// The first 64-byte boundary of a workspace.
+char* aligned(void* buffer) {
+  return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(buffer) + 63) / 64 * 64);
+}
 
 template <class T>
 T* at(char* base, std::size_t offset) {
   return reinterpret_cast<T*>(base + offset);
 }
 
-/// The vectors first .. first+count-1 at the positions position .. position+length-1.
+/// The vectors first .. first+count-1 at the positions position .. position+length-1. Those of a batch are not
+/// cut.
 template <class Element>
 VectorSet<Element> part(const VectorSet<Element>& v, std::int64_t first, std::int64_t count,
                         std::int64_t position, std::int64_t length) {
+  if (v.pitch != 0) return v;
   return {v.at(first, position), count, length, v.vector_stride, v.position_stride, v.conj};
 }
 
 template <class Element>
 VectorSet<Element> part(const VectorSet<Element>& v, std::int64_t first, std::int64_t count) {
   return part(v, first, count, 0, v.length);
+}
+
+/// The entries first .. first+count-1 of a batch.
+template <class T>
+MatrixRef<T> entries_of(MatrixRef<T> x, std::int64_t first, std::int64_t count) {
+  if (x.pointers != nullptr)
+    x.pointers += first;
+  else
+    x.data += first * x.entry_stride;
+  x.entries = count;
+  return x;
+}
+
+/// One entry of a batch as a matrix of its own; pointers in host memory.
+template <class T>
+MatrixRef<T> single_entry(const MatrixRef<T>& x, std::int64_t index) {
+  return {x.entry(index), x.rows, x.cols, x.row_stride, x.col_stride, x.conj};
+}
+
+/// Takes the pointers of a batch from the host to `to`; ordered with what runs on `exec`.
+template <class ExecutionSpace, class T>
+void move_pointers(const ExecutionSpace& exec, MatrixRef<T>& x, T** to) {
+  if (x.pointers == nullptr) return;
+  if constexpr (is_cuda_space_v<ExecutionSpace>) {
+    move_pointers_cuda(exec, x.pointers, x.entries, to);
+  } else {
+    static_assert(is_host_space_v<ExecutionSpace>);
+    static_cast<void>(exec);
+    std::copy_n(x.pointers, x.entries, to);
+  }
+  x.pointers = to;
 }
 
 /// Sizes and places of `count` planes for one block of C and of k.
@@ -89,7 +129,7 @@ void Context<ExecutionSpace>::reserve(std::size_t bytes) {
 template <class ExecutionSpace, class Scalar>
 PlanImpl<ExecutionSpace, Scalar>::PlanImpl(const char* function, std::int64_t m, std::int64_t n,
                                            std::int64_t k, const GemmOptions& options,
-                                           const Int8Gemm<ExecutionSpace>& engine)
+                                           const Int8Gemm<ExecutionSpace>& engine, std::int64_t entries)
     : m_m(m),
       m_n(n),
       m_k(k),
@@ -100,8 +140,9 @@ PlanImpl<ExecutionSpace, Scalar>::PlanImpl(const char* function, std::int64_t m,
       m_engine_reduces(!is_complex_v<Scalar> &&
                        engine.can_reduce(block_geometry(
                            m, n, std::min(k, max_k_block),
-                           options.moduli_per_group == 0 ? m_num_moduli : options.moduli_per_group))),
-      m_blocking(choose_blocking(engine, options.max_workspace_bytes, options.moduli_per_group)),
+                           (options.moduli_per_group == 0 ? m_num_moduli : options.moduli_per_group) *
+                               static_cast<int>(std::min(entries, most_planes / max_moduli))))),
+      m_blocking(choose_blocking(engine, options.max_workspace_bytes, options.moduli_per_group, entries)),
       m_layout(layout(engine, m_blocking)) {}
 
 template <class ExecutionSpace, class Scalar>
@@ -120,10 +161,11 @@ template <class ExecutionSpace, class Scalar>
 WorkspaceLayout PlanImpl<ExecutionSpace, Scalar>::layout(const Int8Gemm<ExecutionSpace>& engine,
                                                          const Blocking& blocking) const {
   // Rows and columns change places for a row-major C.
-  const std::size_t straight = engine.workspace_bytes(
-      block_geometry(blocking.mb, blocking.nb, blocking.kb, products * blocking.group));
-  const std::size_t turned = engine.workspace_bytes(
-      block_geometry(blocking.nb, blocking.mb, blocking.kb, products * blocking.group));
+  const int planes = products * blocking.group * static_cast<int>(blocking.entries);
+  const std::size_t straight =
+      engine.workspace_bytes(block_geometry(blocking.mb, blocking.nb, blocking.kb, planes));
+  const std::size_t turned =
+      engine.workspace_bytes(block_geometry(blocking.nb, blocking.mb, blocking.kb, planes));
   return {m_m,
           m_n,
           m_k,
@@ -138,11 +180,39 @@ WorkspaceLayout PlanImpl<ExecutionSpace, Scalar>::layout(const Int8Gemm<Executio
 }
 
 template <class ExecutionSpace, class Scalar>
+std::int64_t PlanImpl<ExecutionSpace, Scalar>::choose_entries(const Int8Gemm<ExecutionSpace>& engine,
+                                                              std::size_t cap, Blocking whole,
+                                                              std::int64_t entries) const {
+  constexpr std::size_t default_cap = std::size_t{1} << 32;  // the numbers of vectors and tiles fit 31 bits
+  if (whole.kb < m_k) return 1;
+  const auto fits = [&](std::int64_t count) {
+    whole.entries = count;
+    return layout(engine, whole).total <= (cap == 0 ? default_cap : std::min(cap, default_cap));
+  };
+  std::int64_t least = 1, most = std::min(entries, most_planes / (products * whole.group));
+  if (fits(most)) {
+    least = most;
+  } else {
+    while (most - least > 1) {
+      const std::int64_t middle = (least + most) / 2;
+      (fits(middle) ? least : most) = middle;
+    }
+  }
+  const std::int64_t blocks = (entries + least - 1) / least;
+  return (entries + blocks - 1) / blocks;  // evened out
+}
+
+template <class ExecutionSpace, class Scalar>
 Blocking PlanImpl<ExecutionSpace, Scalar>::choose_blocking(const Int8Gemm<ExecutionSpace>& engine,
-                                                           std::size_t cap, int group) const {
+                                                           std::size_t cap, int group,
+                                                           std::int64_t entries) const {
   const int default_group = is_cuda_space_v<ExecutionSpace> ? m_num_moduli : 1;
   Blocking blocking{m_m, m_n, std::min({m_k, engine.max_k(), max_k_block}),
                     group == 0 ? default_group : std::min(group, m_num_moduli)};
+  if (entries > 1) {
+    blocking.entries = choose_entries(engine, cap, blocking, entries);
+    if (blocking.entries > 1) return blocking;
+  }
   const auto halved = [](std::int64_t size, std::int64_t padding) {
     return round_up((size + 1) / 2, padding);
   };
@@ -200,62 +270,78 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
                                                       const VectorSet<ColElement>& cols, const Scalar& beta,
                                                       const MatrixRef<Scalar>& out, bool turned,
                                                       void* buffer) {
-  const std::int64_t m = rows.count, n = cols.count, k = m_k;
+  const std::int64_t m = out.rows, n = out.cols, k = m_k;
+  // A batch: all entries at once, the vectors numbered with their padding.
+  const std::int64_t entries = out.entries, row_count = rows.count, col_count = cols.count;
+  const bool batched = rows.pitch != 0;
   const std::int64_t mb = turned ? m_blocking.nb : m_blocking.mb, nb = turned ? m_blocking.mb : m_blocking.nb;
   const std::int64_t kb = m_blocking.kb;
 
   const StageKernels* kernels = context.kernels;
   Int8Gemm<ExecutionSpace>& engine = *context.engine;
   const ModuliTable* table = context.tables.data() + (m_num_moduli - min_moduli);
-  Control* control = context.control.data();
-  char* base = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(buffer) + 63) / 64 * 64);
+  char* base = aligned(buffer);
+  Control* control = batched ? at<Control>(base, m_layout.control) : context.control.data();
   auto* row_exponent = at<std::int32_t>(base, m_layout.exponent);
   auto* row_square_sum = at<std::uint64_t>(base, m_layout.square_sum);
   auto* row_alpha = at<std::int32_t>(base, m_layout.alpha);
   auto* row_candidate = at<std::int32_t>(base, m_layout.candidate);
   auto* row_maxima = at<std::int32_t>(base, m_layout.maxima);
-  const std::int32_t* col_exponent = row_exponent + m;
+  const std::int32_t* col_exponent = row_exponent + row_count;
+  auto* col_alpha = row_alpha + row_count;
+  auto* col_candidate = row_candidate + row_count;
+  auto* col_maxima = row_maxima + row_count;
   auto* chunks = at<ChunkStatistics>(base, m_layout.residues);
   auto* rA = at<std::int8_t>(base, m_layout.residues);
   auto* P = at<std::int32_t>(base, m_layout.products);
   auto* Y = at<std::int8_t>(base, m_layout.outputs);
   void* engine_workspace = base + m_layout.engine;
 
-  reset_control(exec, control);
+  reset_control(exec, control, entries);
   const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
   const std::int64_t vectors_at_once = records / chunks_of(k);
-  if (m + n <= vectors_at_once) {
+  if (row_count + col_count <= vectors_at_once) {
     statistics(exec, kernels, rows, cols, chunks, row_exponent, row_square_sum, control);
   } else {
     for (std::int64_t i = 0; i < m; i += vectors_at_once)
       statistics(exec, kernels, part(rows, i, std::min(vectors_at_once, m - i)), chunks, row_exponent + i,
                  row_square_sum + i, control);
     for (std::int64_t j = 0; j < n; j += vectors_at_once)
-      statistics(exec, kernels, part(cols, j, std::min(vectors_at_once, n - j)), chunks, row_exponent + m + j,
-                 row_square_sum + m + j, control);
+      statistics(exec, kernels, part(cols, j, std::min(vectors_at_once, n - j)), chunks,
+                 row_exponent + row_count + j, row_square_sum + row_count + j, control);
   }
 
-  scale_fast(exec, fast_budget(m_num_moduli, terms()), m + n, row_exponent, row_square_sum, row_alpha);
+  scale_fast(exec, fast_budget(m_num_moduli, terms()), row_count + col_count, row_exponent, row_square_sum,
+             row_alpha);
   if (m_accurate) {
-    reset_maxima(exec, m + n, row_maxima);
+    reset_maxima(exec, row_count + col_count, row_maxima);
     for (std::int64_t i = 0; i < m; i += mb)
       for (std::int64_t j = 0; j < n; j += nb) {
         const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
         for (std::int64_t l = 0; l < k; l += kb) {
-          const PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), 1);
-          quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, rA, g.lda, g.stride_a / g.lda);
-          quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, rA + g.stride_a, g.ldb,
-                   g.stride_b / g.ldb);
-          multiply(exec, engine, g, rA, rA + g.stride_a, P, l > 0, engine_workspace, "KokkosOzaki::scale");
+          const PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), static_cast<int>(entries));
+          std::int8_t* qB = rA + entries * g.stride_a;
+          quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, rA, g.lda,
+                   entries * (g.stride_a / g.lda));
+          quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, qB, g.ldb,
+                   entries * (g.stride_b / g.ldb));
+          multiply(exec, engine, g, rA, qB, P, l > 0, engine_workspace, "KokkosOzaki::scale");
         }
-        bound_maxima(exec, P, bm, bn, round_up(bm, vector_padding), row_maxima + i, row_maxima + m + j);
+        const BoundProduct product{P, bm, bn, round_up(bm, vector_padding), entries, rows.pitch, cols.pitch};
+        bound_maxima(exec, product, row_maxima + i, col_maxima + j);
       }
     const Budget budget = accurate_budget(m_num_moduli, terms(), quantised_unit);
     const int cap = scale_cap(m_num_moduli, is_single);
-    scale_candidates(exec, budget, cap, n, m, row_exponent, row_maxima, row_alpha, row_candidate, control);
-    scale_candidates(exec, budget, cap, m, n, col_exponent, row_maxima + m, row_alpha + m, row_candidate + m,
-                     control);
-    scale_choose(exec, m + n, row_candidate, control, row_alpha);
+    scale_candidates(exec, budget, cap, n, row_count / entries, row_exponent, row_maxima, row_alpha,
+                     row_candidate, control, entries);
+    scale_candidates(exec, budget, cap, m, col_count / entries, col_exponent, col_maxima, col_alpha,
+                     col_candidate, control, entries);
+    if (batched) {
+      scale_choose(exec, row_count / entries, row_candidate, control, row_alpha, entries);
+      scale_choose(exec, col_count / entries, col_candidate, control, col_alpha, entries);
+    } else {
+      scale_choose(exec, m + n, row_candidate, control, row_alpha);
+    }
   }
 
   const bool fused = is_fused(m_blocking);
@@ -263,27 +349,30 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
   for (std::int64_t i = 0; i < m; i += mb) {
     for (std::int64_t j = 0; j < n; j += nb) {
       const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
-      const std::int64_t stride_y = round_up(bm, vector_padding) * round_up(bn, vector_padding);
+      // From the planes of one modulus to those of the next.
+      const std::int64_t stride_y = entries * round_up(bm, vector_padding) * round_up(bn, vector_padding);
       for (std::int64_t l = 0; l < k; l += kb) {
         PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), products * m_blocking.group);
-        std::int8_t* rB = rA + products * m_num_moduli * g.stride_a;
+        const std::int64_t stride_a = entries * g.stride_a, stride_b = entries * g.stride_b;
+        std::int8_t* rB = rA + products * m_num_moduli * stride_a;
         const ResidueOperandOf<RowElement> block_rows{part(rows, i, bm, l, g.k),
                                                       row_exponent + i,
                                                       row_alpha + i,
-                                                      {rA, g.stride_a, g.lda, g.stride_a / g.lda}};
+                                                      {rA, stride_a, g.lda, stride_a / g.lda}};
         const ResidueOperandOf<ColElement> block_cols{part(cols, j, bn, l, g.k),
                                                       col_exponent + j,
-                                                      row_alpha + m + j,
-                                                      {rB, g.stride_b, g.ldb, g.stride_b / g.ldb}};
+                                                      col_alpha + j,
+                                                      {rB, stride_b, g.ldb, stride_b / g.ldb}};
         const bool rows_are_there = j > 0 && kb >= k;
         residues_for<Scalar>(exec, kernels, block_cols,
                              rows_are_there ? ResidueOperandOf<RowElement>{} : block_rows, table,
                              m_num_moduli, m_toward_zero);
         for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
           const int moduli_count = std::min(m_blocking.group, m_num_moduli - p);
-          g.count = products * moduli_count;
-          const std::int8_t* group_a = rA + products * p * g.stride_a;
-          const std::int8_t* group_b = rB + products * p * g.stride_b;
+          g.count = products * moduli_count * static_cast<int>(entries);
+          g.planes_per_modulus = static_cast<int>(entries);
+          const std::int8_t* group_a = rA + products * p * stride_a;
+          const std::int8_t* group_b = rB + products * p * stride_b;
           if (m_engine_reduces) {
             multiply_reduce(exec, engine, g, group_a, group_b, table, p, Y + p * stride_y, l > 0,
                             engine_workspace);
@@ -291,23 +380,28 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
           }
           multiply(exec, engine, g, group_a, group_b, P, false, engine_workspace);
           if (fused) continue;
-          const ReducePlanes planes{p, moduli_count, bm, bn, g.ldp, P, g.stride_p, Y, stride_y};
+          // The entries of a batch are one matrix here, with the columns of their padding.
+          const ReducePlanes planes{
+              p, moduli_count, bm, batched ? stride_y / g.ldp : bn, g.ldp, P, entries * g.stride_p,
+              Y, stride_y};
           if constexpr (is_complex_v<Scalar>)
             reduce_complex(exec, kernels, planes, table, l > 0);
           else
             reduce(exec, kernels, planes, table, l > 0);
         }
       }
-      const MatrixRef<Scalar> block{out.data + i * out.row_stride + j * out.col_stride, bm, bn,
-                                    out.row_stride, out.col_stride};
+      MatrixRef<Scalar> block = out;
+      if (!batched) block.data += i * out.row_stride + j * out.col_stride, block.rows = bm, block.cols = bn;
       const ReconstructBlock vectors{Y,
                                      stride_y,
                                      round_up(bm, vector_padding),
                                      row_exponent + i,
                                      col_exponent + j,
                                      row_alpha + i,
-                                     row_alpha + m + j,
-                                     m_num_moduli};
+                                     col_alpha + j,
+                                     m_num_moduli,
+                                     rows.pitch,
+                                     cols.pitch};
       if (!fused) reconstruct(exec, kernels, vectors, table, epilogue, block);
       if constexpr (is_cuda_space_v<ExecutionSpace> && !is_complex_v<Scalar>) {
         if (fused) reduce_reconstruct(exec, P, vectors, table, m_num_moduli, epilogue, block);
@@ -317,6 +411,34 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
     }
   }
   m_last_exec.emplace(exec);
+}
+
+template <class ExecutionSpace, class Scalar>
+template <class AElement, class BElement>
+void PlanImpl<ExecutionSpace, Scalar>::execute_batch(const ExecutionSpace& exec,
+                                                     Context<ExecutionSpace>& context, const Scalar& alpha,
+                                                     const MatrixRef<const AElement>& a,
+                                                     const MatrixRef<const BElement>& b, const Scalar& beta,
+                                                     const MatrixRef<Scalar>& C, void* buffer) {
+  const std::int64_t block = m_blocking.entries;
+  for (std::int64_t first = 0; first < C.entries; first += block) {
+    if (block == 1) {
+      execute(exec, context, alpha, rows_of(single_entry(a, first)), rows_of(single_entry(b, first)), beta,
+              single_entry(C, first), buffer);
+      continue;
+    }
+    const std::int64_t count = std::min(block, C.entries - first);
+    auto block_a = entries_of(a, first, count);
+    auto block_b = entries_of(b, first, count);
+    auto block_c = entries_of(C, first, count);
+    char* pointers = aligned(buffer) + m_layout.pointers;
+    const std::size_t bytes = static_cast<std::size_t>(block) * sizeof(void*);
+    move_pointers(exec, block_a, at<const AElement*>(pointers, 0));
+    move_pointers(exec, block_b, at<const BElement*>(pointers, bytes));
+    move_pointers(exec, block_c, at<Scalar*>(pointers, 2 * bytes));
+    execute(exec, context, alpha, rows_of(block_a, round_up(a.rows, vector_padding)),
+            rows_of(block_b, round_up(b.rows, vector_padding)), beta, block_c, buffer);
+  }
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -350,6 +472,13 @@ GemmReport PlanImpl<ExecutionSpace, Scalar>::report(const Context<ExecutionSpace
 template <class ExecutionSpace, class Scalar>
 void apply_beta(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C) {
   scale_c(exec, beta, C.row_stride > C.col_stride ? C.transposed() : C);
+}
+
+template <class ExecutionSpace, class Scalar>
+void apply_beta_to_array(const ExecutionSpace& exec, const Scalar& beta, MatrixRef<Scalar> C, void* buffer) {
+  if (beta == Scalar(1)) return;
+  move_pointers(exec, C, at<Scalar*>(aligned(buffer), 0));
+  apply_beta(exec, beta, C);
 }
 
 }  // namespace Impl
@@ -457,11 +586,16 @@ const char* GemmPlan<ExecutionSpace, Scalar>::backend_name() const {
       const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*, std::size_t);                            \
   template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                        \
       const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                 \
-      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);
-#define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR)                            \
-  template class Impl::PlanImpl<SPACE, SCALAR>;                                  \
-  template void Impl::apply_beta<SPACE, SCALAR>(const SPACE&, const SCALAR&,     \
-                                                const Impl::MatrixRef<SCALAR>&); \
+      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);              \
+  template void Impl::PlanImpl<SPACE, SCALAR>::execute_batch<A, B>(                                  \
+      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::MatrixRef<const A>&,           \
+      const Impl::MatrixRef<const B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);
+#define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR)                                     \
+  template class Impl::PlanImpl<SPACE, SCALAR>;                                           \
+  template void Impl::apply_beta<SPACE, SCALAR>(const SPACE&, const SCALAR&,              \
+                                                const Impl::MatrixRef<SCALAR>&);          \
+  template void Impl::apply_beta_to_array<SPACE, SCALAR>(const SPACE&, const SCALAR&,     \
+                                                         Impl::MatrixRef<SCALAR>, void*); \
   template class GemmPlan<SPACE, SCALAR>;
 #define KOKKOSOZAKI_INSTANTIATE(SPACE)                               \
   template struct Impl::Context<SPACE>;                              \

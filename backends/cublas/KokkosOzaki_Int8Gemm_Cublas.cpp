@@ -3,6 +3,7 @@
 
 #include <cublas_v2.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -19,6 +20,9 @@ constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;
 /// Up to this many entries of one product the planes go in one batched call, above one call each. Measured on
 /// an H200: docs/performance.md.
 constexpr std::int64_t batched_entries = std::int64_t{2560} * 2560;
+
+/// A grid of CUDA has no more blocks in its third dimension, where kernels count the products of a batch.
+constexpr int most_planes = 65535;
 
 void check(cublasStatus_t status, const char* call, const PlaneGeometry& g) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -65,11 +69,13 @@ void CublasInt8Gemm::run(const Kokkos::Cuda& exec, const PlaneGeometry& g, const
   const std::int64_t m = padded(g.m, 16), n = padded(g.n, 16), k = padded(g.k, 64);
   const std::int32_t alpha = 1, beta = accumulate ? 1 : 0;
   if (g.count > 1 && m * n <= batched_entries) {
-    check(cublasGemmStridedBatchedEx_64(m_handle->value, CUBLAS_OP_T, CUBLAS_OP_N, m, n, k, &alpha, rA,
-                                        CUDA_R_8I, g.lda, g.stride_a, rB, CUDA_R_8I, g.ldb, g.stride_b, &beta,
-                                        P, CUDA_R_32I, g.ldp, g.stride_p, g.count, CUBLAS_COMPUTE_32I,
-                                        CUBLAS_GEMM_DEFAULT),
-          "cublasGemmStridedBatchedEx", g);
+    for (int p = 0; p < g.count; p += most_planes)
+      check(cublasGemmStridedBatchedEx_64(
+                m_handle->value, CUBLAS_OP_T, CUBLAS_OP_N, m, n, k, &alpha, rA + p * g.stride_a, CUDA_R_8I,
+                g.lda, g.stride_a, rB + p * g.stride_b, CUDA_R_8I, g.ldb, g.stride_b, &beta,
+                P + p * g.stride_p, CUDA_R_32I, g.ldp, g.stride_p, std::min(most_planes, g.count - p),
+                CUBLAS_COMPUTE_32I, CUBLAS_GEMM_DEFAULT),
+            "cublasGemmStridedBatchedEx", g);
     return;
   }
   for (int p = 0; p < g.count; ++p)

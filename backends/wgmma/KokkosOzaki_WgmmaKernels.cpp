@@ -76,6 +76,7 @@ struct Target {
   std::int64_t rows, cols;  // padded: what may be written
   const ModuliTable* table;
   int first;  // modulus of plane 0
+  int planes_per_modulus;
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -209,7 +210,8 @@ __device__ inline std::uint32_t reduced(std::int32_t product, const int4& c, std
 template <Store How>
 __device__ inline void store_residues(const std::int32_t (&d)[accumulators], const Target& target, int plane,
                                       std::int64_t row, std::int64_t col, int lane) {
-  const int4 c = __ldg(reinterpret_cast<const int4*>(target.table->outputs.reducer[target.first + plane]));
+  const int4 c = __ldg(reinterpret_cast<const int4*>(
+      target.table->outputs.reducer[target.first + plane / target.planes_per_modulus]));
   const int quarter = lane & 3;
   const bool high = (quarter & 2) != 0, odd = (quarter & 1) != 0;
 #pragma unroll
@@ -489,6 +491,7 @@ const char* wgmma_multiply_reduce(cudaStream_t stream, int device, const PlaneGe
   tiles.splits = 1, tiles.steps_of_split = tiles.steps;  // a residue needs the whole sum
   Target target{};
   target.data = Y, target.table = table, target.first = first;
+  target.planes_per_modulus = g.planes_per_modulus;
   if (accumulate)
     return launch<Output::residues, Store::onto>(stream, clusters, g, rA, rB, target, tiles, status);
   return launch<Output::residues, Store::over>(stream, clusters, g, rA, rB, target, tiles, status);

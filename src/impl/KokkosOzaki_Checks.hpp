@@ -60,6 +60,8 @@ struct OperandShape {
   const void* data;
   std::int64_t rows, cols, row_stride, col_stride;  // strides in elements
   std::int64_t element_bytes;
+  std::int64_t entries, entry_stride;  // of a batch
+  const void* pointers;                // of type T* const*; null: strides
 
   template <class T>
   OperandShape(const MatrixRef<T>& x)
@@ -68,7 +70,20 @@ struct OperandShape {
         cols(x.cols),
         row_stride(x.row_stride),
         col_stride(x.col_stride),
-        element_bytes(sizeof(T)) {}
+        element_bytes(sizeof(T)),
+        entries(x.entries),
+        entry_stride(x.entry_stride),
+        pointers(x.pointers),
+        m_entry([](const OperandShape& self, std::int64_t e) -> const void* {
+          return self.pointers != nullptr ? static_cast<T* const*>(self.pointers)[e]
+                                          : static_cast<const T*>(self.data) + e * self.entry_stride;
+        }) {}
+
+  /// The first number of an entry of a batch.
+  const void* entry(std::int64_t e) const { return m_entry(*this, e); }
+
+ private:
+  const void* (*m_entry)(const OperandShape&, std::int64_t);
 };
 
 /// \brief What the checks need to know of a scalar.
@@ -86,6 +101,16 @@ struct ScalarShape {
 /// \throws std::invalid_argument  naming `function`, the operand, what was expected and what was got
 void check_gemm(const char* function, ScalarShape scalar, char transA, char transB, const OperandShape& A,
                 const OperandShape& B, const OperandShape& C, const GemmOptions& options);
+
+/// \brief The arguments of gemm_batched, in the same order after the number of matrices; pointers in host memory.
+/// Entries of C must not overlap each other or entries of A or B.
+void check_gemm_batched(const char* function, ScalarShape scalar, char transA, char transB,
+                        const OperandShape& A, const OperandShape& B, const OperandShape& C,
+                        const GemmOptions& options);
+
+/// Extents and strides of matrix `index` of an array against those of the first.
+void check_same_shape(const char* function, const char* name, std::int64_t index, const OperandShape& first,
+                      const OperandShape& got);
 
 /// The arguments of a plan: trans letters, sizes, options; without the check of the number of moduli against
 /// k.

@@ -30,7 +30,8 @@ struct Context {
   Kokkos::View<char*, MemorySpace> workspace;
 };
 
-/// \brief The steps of one product: sizes, number of moduli, blocks, workspace layout.
+/// \brief The steps of one product, or of a batch of products: sizes, number of moduli, blocks, workspace
+/// layout.
 template <class ExecutionSpace, class Scalar>
 class PlanImpl {
  public:
@@ -38,13 +39,14 @@ class PlanImpl {
   /// \throws std::invalid_argument  too few moduli for this k, naming `function`
   /// \throws WorkspaceError         the cap is below the smallest block
   PlanImpl(const char* function, std::int64_t m, std::int64_t n, std::int64_t k, const GemmOptions& options,
-           const Int8Gemm<ExecutionSpace>& engine);
+           const Int8Gemm<ExecutionSpace>& engine, std::int64_t entries = 1);
 
   std::size_t workspace_bytes() const { return m_layout.total; }
   GemmReport report(const Context<ExecutionSpace>& context) const;
 
   /// \brief The table of contents of the method.
-  /// \param a, b rows of op(A) and columns of op(B)
+  /// \param a, b rows of op(A) and columns of op(B); of a batch, with those of C, at most as many entries as
+  /// one block has
   template <class AElement, class BElement>
   void execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Scalar& alpha,
                const VectorSet<AElement>& a, const VectorSet<BElement>& b, const Scalar& beta,
@@ -55,6 +57,13 @@ class PlanImpl {
     else
       execute_turned(exec, context, alpha, a, b, beta, C, false, buffer);
   }
+
+  /// \brief C_e := alpha op(A)_e op(B)_e + beta C_e for all entries, in blocks.
+  /// \param a, b op(A) and the transpose of op(B); pointers of all three in host memory
+  template <class AElement, class BElement>
+  void execute_batch(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Scalar& alpha,
+                     const MatrixRef<const AElement>& a, const MatrixRef<const BElement>& b,
+                     const Scalar& beta, const MatrixRef<Scalar>& C, void* buffer);
 
  private:
   static constexpr int parts = parts_of_v<Scalar>;        // planes of residues of C per modulus
@@ -71,7 +80,11 @@ class PlanImpl {
   static constexpr bool is_single = std::is_same_v<RealOf<Scalar>, float>;
   static constexpr int quantised_unit = is_complex_v<Scalar> ? 89 : 127;
 
-  Blocking choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap, int group) const;
+  Blocking choose_blocking(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap, int group,
+                           std::int64_t entries) const;
+  /// Entries of a block of the batch; 1: every entry is a product of its own.
+  std::int64_t choose_entries(const Int8Gemm<ExecutionSpace>& engine, std::size_t cap, Blocking whole,
+                              std::int64_t entries) const;
   /// Whether there is one pass over the products of all moduli, reduction and reconstruction together,
   /// without Y.
   bool is_fused(const Blocking& blocking) const;
@@ -89,9 +102,13 @@ class PlanImpl {
   std::optional<ExecutionSpace> m_last_exec;  // none before the first execute
 };
 
-/// C := beta C.
+/// C := beta C, of a batch for all entries; pointers in the memory of `exec`.
 template <class ExecutionSpace, class Scalar>
 void apply_beta(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C);
+
+/// The same with pointers in host memory; `buffer` has room for them.
+template <class ExecutionSpace, class Scalar>
+void apply_beta_to_array(const ExecutionSpace& exec, const Scalar& beta, MatrixRef<Scalar> C, void* buffer);
 
 /// X(SPACE, SCALAR) for every scalar of a product.
 #define KOKKOSOZAKI_FOR_EACH_SCALAR(X, SPACE) \

@@ -19,10 +19,12 @@ constexpr std::int64_t vector_padding = 16;  // vectors of a residue plane
 constexpr std::int64_t k_padding = 64;       // positions of a residue vector
 
 /// \brief How a product is cut: blocks of C of at most mb x nb entries, blocks of k of at most kb positions,
-/// groups of moduli.
+/// groups of moduli. A batch is cut into blocks of whole entries, or, where one entry is too large for that,
+/// is one product after the other.
 struct Blocking {
   std::int64_t mb, nb, kb;
   int group;
+  std::int64_t entries = 1;
 };
 
 /// \brief One allocation, cut into typed slices; offsets and sizes in bytes, every slice on a 64-byte
@@ -33,6 +35,7 @@ struct Blocking {
 struct WorkspaceLayout {
   std::size_t exponent, square_sum, alpha, candidate, maxima;
   std::size_t residues, products, outputs, engine;
+  std::size_t control, pointers;  // of a batch: one record an entry; where the entries of A, B and C are
   std::size_t residue_bytes;
   std::size_t total;  // with room to align a caller's buffer; too_large where no memory could hold it
 
@@ -45,7 +48,7 @@ struct WorkspaceLayout {
                   int products_per_modulus = 1, int parts = 1) {
     std::size_t end = 0;
     bool fits = true;
-    // Sizes are products of up to four factors: formed in floating point first, so that they cannot wrap
+    // Sizes are products of up to five factors: formed in floating point first, so that they cannot wrap
     // around.
     const auto product_of = [&fits](std::initializer_list<std::size_t> factors) {
       double estimate = 1;
@@ -62,25 +65,29 @@ struct WorkspaceLayout {
       end = begin + (bytes + 63) / 64 * 64;
       return begin;
     };
-    const auto vectors = static_cast<std::size_t>(m + n);
+    const auto rows = static_cast<std::size_t>(round_up(blocking.mb, vector_padding));
+    const auto cols = static_cast<std::size_t>(round_up(blocking.nb, vector_padding));
+    const auto entries = static_cast<std::size_t>(blocking.entries);
+    const std::size_t vectors = entries == 1 ? static_cast<std::size_t>(m + n) : entries * (rows + cols);
+    control = slice(entries == 1 ? 0 : entries * sizeof(Control));
+    pointers = slice(entries == 1 ? 0 : 3 * entries * sizeof(void*));
     exponent = slice(vectors * sizeof(std::int32_t));
     square_sum = slice(vectors * sizeof(std::uint64_t));
     alpha = slice(vectors * sizeof(std::int32_t));
     candidate = slice(accurate ? vectors * sizeof(std::int32_t) : 0);
     maxima = slice(accurate ? vectors * sizeof(std::int32_t) : 0);
-    const auto rows = static_cast<std::size_t>(round_up(blocking.mb, vector_padding));
-    const auto cols = static_cast<std::size_t>(round_up(blocking.nb, vector_padding));
     const auto length = static_cast<std::size_t>(round_up(blocking.kb, k_padding));
     const auto s = static_cast<std::size_t>(num_moduli);
     const auto per_modulus = static_cast<std::size_t>(products_per_modulus);
-    // At least the chunk records of one vector.
-    residue_bytes = product_of({per_modulus * s, rows + cols, length});
+    // At least the chunk records of one vector; of all vectors of a batch, whose k is whole.
+    residue_bytes = product_of({entries, per_modulus * s, rows + cols, length});
     const std::size_t records = static_cast<std::size_t>(chunks_of(k)) * sizeof(ChunkStatistics);
     if (residue_bytes < records) residue_bytes = records;
     residues = slice(residue_bytes);
-    products =
-        slice(product_of({static_cast<std::size_t>(product_planes), rows, cols, sizeof(std::int32_t)}));
-    outputs = slice(keeps_outputs ? product_of({static_cast<std::size_t>(parts) * s, rows, cols}) : 0);
+    products = slice(
+        product_of({entries, static_cast<std::size_t>(product_planes), rows, cols, sizeof(std::int32_t)}));
+    outputs =
+        slice(keeps_outputs ? product_of({entries, static_cast<std::size_t>(parts) * s, rows, cols}) : 0);
     engine = slice(engine_bytes);
     total = fits ? end + 63 : too_large;
   }

@@ -36,15 +36,23 @@ struct VectorTileFunctor {
   VectorSet<Element> vectors;
   Leaf leaf;
   std::int64_t vector_tiles, pieces;
+  std::int64_t tiles_per_entry;  // of a batch
 
   void operator()(std::int64_t item) const {
     // Neighbouring items share cache lines and pages: along the unit stride.
     const bool along_vector = vectors.position_stride == 1;
-    const std::int64_t v0 = (along_vector ? item / pieces : item % vector_tiles) * tile_vectors;
+    const std::int64_t tile_index = along_vector ? item / pieces : item % vector_tiles;
+    std::int64_t v0 = tile_index * tile_vectors, end = vectors.count;
     const std::int64_t first = (along_vector ? item % pieces : item / vector_tiles) * chunk_length;
-    const int count = static_cast<int>(vectors.count - v0 < tile_vectors ? vectors.count - v0 : tile_vectors);
     const int length =
         static_cast<int>(vectors.length - first < chunk_length ? vectors.length - first : chunk_length);
+    if (vectors.pitch != 0) {  // a batch: tiles do not cross entries
+      const std::int64_t entry = tile_index / tiles_per_entry;
+      v0 = entry * vectors.pitch + (tile_index - entry * tiles_per_entry) * tile_vectors;
+      end = entry * vectors.pitch + vectors.per_entry;
+      if (end - v0 <= tile_vectors) leaf_of_zeros(end, (entry + 1) * vectors.pitch, first, length);
+    }
+    const int count = static_cast<int>(end - v0 < tile_vectors ? end - v0 : tile_vectors);
     const Element* x = vectors.at(v0, first);
     if constexpr (parts == 1) {
       if (vectors.position_stride == 1 && length == chunk_length) {
@@ -62,6 +70,12 @@ struct VectorTileFunctor {
     else
       load_parts(v0, first, count, length, tile);
     for (int v = 0; v < count; ++v) leaf(v0 + v, first, length, tile + v * row);
+  }
+
+  /// The padding of an entry of a batch.
+  void leaf_of_zeros(std::int64_t v, std::int64_t end, std::int64_t first, int length) const {
+    alignas(64) Real zeros[row] = {};
+    for (; v < end; ++v) leaf(v, first, length, zeros);
   }
 
   /// Real and imaginary parts of the tile's entries, apart.
@@ -87,10 +101,13 @@ void for_each_tile(const ExecutionSpace& exec, const char* label, const StageKer
                    const VectorSet<Element>& vectors, const Leaf& leaf) {
   if constexpr (is_host_space_v<ExecutionSpace>) {
     using Functor = VectorTileFunctor<Element, Leaf>;
-    const std::int64_t vector_tiles = (vectors.count + Functor::tile_vectors - 1) / Functor::tile_vectors;
+    const std::int64_t per_entry = vectors.pitch == 0 ? vectors.count : vectors.per_entry;
+    const std::int64_t tiles_per_entry = (per_entry + Functor::tile_vectors - 1) / Functor::tile_vectors;
+    const std::int64_t vector_tiles =
+        vectors.pitch == 0 ? tiles_per_entry : vectors.count / vectors.pitch * tiles_per_entry;
     const std::int64_t pieces = (vectors.length + chunk_length - 1) / chunk_length;
     Kokkos::parallel_for(label, Range<ExecutionSpace>(exec, 0, vector_tiles * pieces),
-                         Functor{kernels, vectors, leaf, vector_tiles, pieces});
+                         Functor{kernels, vectors, leaf, vector_tiles, pieces, tiles_per_entry});
   } else {
     static_cast<void>(exec), static_cast<void>(label), static_cast<void>(kernels), static_cast<void>(vectors),
         static_cast<void>(leaf);

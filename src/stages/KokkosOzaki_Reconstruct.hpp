@@ -139,6 +139,21 @@ struct ReconstructBlock {
   const std::int32_t* col_alpha;
   int num_moduli =
       0;  // as in the table; the CUDA form is chosen by it on the host, 0: the form for any space
+  std::int64_t row_pitch = 0, col_pitch = 0;  // of a batch: rows and columns have the numbers of VectorSet
+};
+
+/// Where a column of a batch is in C, and in the arrays of the block.
+struct PlaceInBatch {
+  std::int64_t entry, j;     // column j of this entry
+  std::int64_t row, column;  // numbers of the entry's first row, and of the column
+
+  template <class Scalar>
+  KOKKOS_INLINE_FUNCTION PlaceInBatch(const MatrixRef<Scalar>& C, const ReconstructBlock& block,
+                                      std::int64_t column_of_all) {
+    C.place(column_of_all, entry, j);
+    row = entry * block.row_pitch;
+    column = entry * block.col_pitch + j;
+  }
 };
 
 /// One entry per index, on any space.
@@ -149,21 +164,24 @@ struct ReconstructFunctor {
   EpilogueOf<Scalar> epilogue;
   MatrixRef<Scalar> C;
 
-  KOKKOS_FUNCTION RealOf<Scalar> part(std::int64_t i, std::int64_t j, int which) const {
+  KOKKOS_FUNCTION RealOf<Scalar> part(std::int64_t i, std::int64_t row, std::int64_t column,
+                                      int which) const {
     std::uint32_t word[max_words] = {};
-    crt_words(block.Y + which * block.stride_y + j * block.ld + i, parts_of_v<Scalar> * block.stride_y,
+    crt_words(block.Y + which * block.stride_y + column * block.ld + i, parts_of_v<Scalar> * block.stride_y,
               *table, word);
-    return round_to<RealOf<Scalar>>(word, table->words, -(block.row_alpha[i] + block.col_alpha[j]));
+    return round_to<RealOf<Scalar>>(word, table->words, -(block.row_alpha[row] + block.col_alpha[column]));
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t i = index % C.rows, j = index / C.rows;
-    if (block.row_exponent[i] == flagged_vector || block.col_exponent[j] == flagged_vector) return;
-    Scalar& c = C.data[i * C.row_stride + j * C.col_stride];
+    const std::int64_t i = index % C.rows;
+    const PlaceInBatch at(C, block, index / C.rows);
+    const std::int64_t row = at.row + i;
+    if (block.row_exponent[row] == flagged_vector || block.col_exponent[at.column] == flagged_vector) return;
+    Scalar& c = C.entry(at.entry)[i * C.row_stride + at.j * C.col_stride];
     if constexpr (is_complex_v<Scalar>)
-      apply_epilogue(Scalar(part(i, j, 0), part(i, j, 1)), epilogue, c);
+      apply_epilogue(Scalar(part(i, row, at.column, 0), part(i, row, at.column, 1)), epilogue, c);
     else
-      apply_epilogue(part(i, j, 0), epilogue, c);
+      apply_epilogue(part(i, row, at.column, 0), epilogue, c);
   }
 };
 
@@ -182,29 +200,30 @@ struct HostReconstructFunctor {
   std::int64_t pieces;  // of one column
 
   void operator()(std::int64_t index) const {
-    const std::int64_t j = index / pieces, first = index % pieces * piece;
+    const std::int64_t first = index % pieces * piece;
     const std::int64_t length = C.rows - first < piece ? C.rows - first : piece;
-    if (block.col_exponent[j] == flagged_vector) return;
+    const PlaceInBatch at(C, block, index / pieces);
+    if (block.col_exponent[at.column] == flagged_vector) return;
+    const std::int32_t* const row_exponent = block.row_exponent + at.row + first;
     alignas(64) Real t[parts][piece];
     for (int part = 0; part < parts; ++part)
-      leaves_of<Real>(kernels).reconstruct(block.Y + part * block.stride_y + j * block.ld + first,
-                                           parts * block.stride_y, length, block.row_alpha + first,
-                                           block.col_alpha[j], *table, t[part]);
-    Scalar* c = C.data + j * C.col_stride + first * C.row_stride;
+      leaves_of<Real>(kernels).reconstruct(block.Y + part * block.stride_y + at.column * block.ld + first,
+                                           parts * block.stride_y, length, block.row_alpha + at.row + first,
+                                           block.col_alpha[at.column], *table, t[part]);
+    Scalar* c = C.entry(at.entry) + at.j * C.col_stride + first * C.row_stride;
     if constexpr (is_complex_v<Scalar>) {
       for (std::int64_t i = 0; i < length; ++i)
-        if (block.row_exponent[first + i] != flagged_vector)
+        if (row_exponent[i] != flagged_vector)
           apply_epilogue(Scalar(t[0][i], t[1][i]), epilogue, c[i * C.row_stride]);
     } else {
       bool flagged = false;
-      for (std::int64_t i = 0; i < length; ++i) flagged |= block.row_exponent[first + i] == flagged_vector;
+      for (std::int64_t i = 0; i < length; ++i) flagged |= row_exponent[i] == flagged_vector;
       if (C.row_stride == 1 && !flagged) {
         leaves_of<Real>(kernels).combine(t[0], length, epilogue, c);
         return;
       }
       for (std::int64_t i = 0; i < length; ++i)
-        if (block.row_exponent[first + i] != flagged_vector)
-          apply_epilogue(t[0][i], epilogue, c[i * C.row_stride]);
+        if (row_exponent[i] != flagged_vector) apply_epilogue(t[0][i], epilogue, c[i * C.row_stride]);
     }
   }
 };
@@ -223,12 +242,14 @@ void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const 
     if (kernels != nullptr) {
       using Functor = HostReconstructFunctor<Scalar>;
       const std::int64_t pieces = (C.rows + Functor::piece - 1) / Functor::piece;
-      Kokkos::parallel_for("KokkosOzaki::reconstruct", Range<ExecutionSpace>(exec, 0, pieces * C.cols),
+      Kokkos::parallel_for("KokkosOzaki::reconstruct",
+                           Range<ExecutionSpace>(exec, 0, pieces * C.cols * C.entries),
                            Functor{kernels, block, table, epilogue, C, pieces});
       return;
     }
   }
-  Kokkos::parallel_for("KokkosOzaki::reconstruct", Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
+  Kokkos::parallel_for("KokkosOzaki::reconstruct",
+                       Range<ExecutionSpace>(exec, 0, C.rows * C.cols * C.entries),
                        ReconstructFunctor<Scalar>{block, table, epilogue, C});
 }
 
@@ -238,7 +259,9 @@ struct ScaleCFunctor {
   MatrixRef<Scalar> C;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    Scalar& c = C.data[index % C.rows * C.row_stride + index / C.rows * C.col_stride];
+    std::int64_t entry, j;
+    C.place(index / C.rows, entry, j);
+    Scalar& c = C.entry(entry)[index % C.rows * C.row_stride + j * C.col_stride];
     if constexpr (is_complex_v<Scalar>)
       c = scaled_c(beta, c);
     else
@@ -250,7 +273,7 @@ struct ScaleCFunctor {
 template <class ExecutionSpace, class Scalar>
 void scale_c(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C) {
   if (beta == Scalar(1)) return;
-  Kokkos::parallel_for("KokkosOzaki::scale_c", Range<ExecutionSpace>(exec, 0, C.rows * C.cols),
+  Kokkos::parallel_for("KokkosOzaki::scale_c", Range<ExecutionSpace>(exec, 0, C.rows * C.cols * C.entries),
                        ScaleCFunctor<Scalar>{beta, C});
 }
 

@@ -34,17 +34,20 @@ struct RepairFunctor {
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     if (control->any_flagged == 0) return;
-    const std::int64_t j = index / pieces, first = index % pieces * piece;
+    const std::int64_t first = index % pieces * piece;
+    std::int64_t entry, j_in_entry;
+    C.place(index / pieces, entry, j_in_entry);
+    const std::int64_t i0 = entry * a.pitch, j = entry * b.pitch + j_in_entry;
     const std::int64_t last = first + piece < C.rows ? first + piece : C.rows;
     for (std::int64_t i = first; i < last; ++i) {
-      if (row_exponent[i] != flagged_vector && col_exponent[j] != flagged_vector) continue;
-      Scalar& c = C.data[i * C.row_stride + j * C.col_stride];
+      if (row_exponent[i0 + i] != flagged_vector && col_exponent[j] != flagged_vector) continue;
+      Scalar& c = C.entry(entry)[i * C.row_stride + j_in_entry * C.col_stride];
       Real re = 0, im = 0;
       for (std::int64_t l = 0; l < a.length; ++l) {
-        const Real u = a.part(i, l, 0), v = b.part(j, l, 0);
+        const Real u = a.part(i0 + i, l, 0), v = b.part(j, l, 0);
         add_special(u, v, false, re);
         if constexpr (is_complex_v<Scalar>) {
-          const Real x = a.part(i, l, 1), y = b.part(j, l, 1);
+          const Real x = a.part(i0 + i, l, 1), y = b.part(j, l, 1);
           add_special(x, y, true, re);
           add_special(u, y, false, im);
           add_special(x, v, false, im);
@@ -69,7 +72,7 @@ void repair(const ExecutionSpace& exec, const VectorSet<AElement>& a, const Vect
   ScopedRegion region("KokkosOzaki::repair");
   using Functor = RepairFunctor<Scalar, AElement, BElement>;
   const std::int64_t pieces = (C.rows + Functor::piece - 1) / Functor::piece;
-  Kokkos::parallel_for("KokkosOzaki::repair", Range<ExecutionSpace>(exec, 0, pieces * C.cols),
+  Kokkos::parallel_for("KokkosOzaki::repair", Range<ExecutionSpace>(exec, 0, pieces * C.cols * C.entries),
                        Functor{a, b, row_exponent, col_exponent, control, epilogue, C, pieces});
 }
 

@@ -28,7 +28,7 @@ struct ResiduesFunctor {
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index / planes.ld, l = index % planes.ld;
     std::int8_t* out = planes.data + index;
-    if (v >= vectors.count || l >= vectors.length || exponent[v] == flagged_vector) {
+    if (!vectors.holds(v) || l >= vectors.length || exponent[v] == flagged_vector) {
       for (int p = 0; p < products * table->count; ++p) out[p * planes.plane_stride] = 0;
       return;
     }

@@ -53,8 +53,8 @@ struct QuantizeFunctor {
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index / ld, l = index % ld;
-    out[index] = v < vectors.count && l < vectors.length && has_exponent(exponent[v]) ? quantized_entry(v, l)
-                                                                                      : std::int8_t{0};
+    out[index] = vectors.holds(v) && l < vectors.length && has_exponent(exponent[v]) ? quantized_entry(v, l)
+                                                                                     : std::int8_t{0};
   }
 
   KOKKOS_FUNCTION std::int8_t quantized_entry(std::int64_t v, std::int64_t l) const {
@@ -148,35 +148,45 @@ struct BoundMaximaFunctor {
   std::int32_t* col_maxima;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t j = index / row_blocks, first = index % row_blocks * block_rows;
+    const std::int64_t column = index / row_blocks, first = index % row_blocks * block_rows;
     const std::int64_t last = first + block_rows < product.m ? first + block_rows : product.m;
+    const std::int64_t entry = product.entries == 1 ? 0 : column / product.n;
+    const std::int64_t j = column + entry * (product.col_pitch - product.n);
+    std::int32_t* const maxima = row_maxima + entry * product.row_pitch;
     std::int32_t largest = 0;
     for (std::int64_t i = first; i < last; ++i) {
       const std::int32_t g = product.G[j * product.ld + i];
       largest = g > largest ? g : largest;
-      if (g > row_maxima[i]) Kokkos::atomic_fetch_max(&row_maxima[i], g);
+      if (g > maxima[i]) Kokkos::atomic_fetch_max(&maxima[i], g);
     }
     if (largest > col_maxima[j]) Kokkos::atomic_fetch_max(&col_maxima[j], largest);
   }
 };
 
 /// \brief R_i = max_j G_ij and R'_j = max_i G_ij, joined with what the arrays hold already.
-/// \param G  m x n, G(i, j) at j * ld + i, entries >= 0
 template <class ExecutionSpace>
-void bound_maxima(const ExecutionSpace& exec, const std::int32_t* G, std::int64_t m, std::int64_t n,
-                  std::int64_t ld, std::int32_t* row_maxima, std::int32_t* col_maxima) {
+void bound_maxima(const ExecutionSpace& exec, const BoundProduct& product, std::int32_t* row_maxima,
+                  std::int32_t* col_maxima) {
   ScopedRegion region("KokkosOzaki::scale");
-  const BoundProduct product{G, m, n, ld};
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     bound_maxima_cuda(exec, product, row_maxima, col_maxima);
   } else {
-    const std::int64_t row_blocks = (m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
-    Kokkos::parallel_for("KokkosOzaki::bound_maxima", Range<ExecutionSpace>(exec, 0, row_blocks * n),
+    const std::int64_t row_blocks =
+        (product.m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
+    Kokkos::parallel_for("KokkosOzaki::bound_maxima",
+                         Range<ExecutionSpace>(exec, 0, row_blocks * product.n * product.entries),
                          BoundMaximaFunctor{product, row_blocks, row_maxima, col_maxima});
   }
 }
 
-/// What the accurate bound knows of one side: rows of op(A), or columns of op(B).
+/// The same for one product, m x n, G(i, j) at j * ld + i.
+template <class ExecutionSpace>
+void bound_maxima(const ExecutionSpace& exec, const std::int32_t* G, std::int64_t m, std::int64_t n,
+                  std::int64_t ld, std::int32_t* row_maxima, std::int32_t* col_maxima) {
+  bound_maxima(exec, BoundProduct{G, m, n, ld}, row_maxima, col_maxima);
+}
+
+/// What the accurate bound knows of one side: rows of op(A), or columns of op(B), `count` to an entry.
 struct CandidateFunctor {
   Budget budget;
   std::int32_t cap;
@@ -194,7 +204,8 @@ struct CandidateFunctor {
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     std::int64_t gain = 0;
     const std::int64_t stride = (count + vectors_per_index - 1) / vectors_per_index;
-    for (std::int64_t v = index; v < count; v += stride) {
+    const std::int64_t entry = index / stride, end = (entry + 1) * count;
+    for (std::int64_t v = entry * count + index % stride; v < end; v += stride) {
       const std::int32_t e = exponent[v];
       std::int32_t alpha = fast[v];
       if (has_exponent(e) && maxima[v] != 0) {
@@ -204,40 +215,43 @@ struct CandidateFunctor {
       candidate[v] = alpha;
       gain += alpha - fast[v];
     }
-    add_atomically(&control->gain, weight * gain);
+    add_atomically(&control[entry].gain, weight * gain);
   }
 };
 
 /// \brief Accurate bound, second step: the candidate exponents of one side and their weighted gain over the
 /// fast ones.
+/// \param count vectors of one entry; maxima, exponents and candidates have count * entries
 template <class ExecutionSpace>
 void scale_candidates(const ExecutionSpace& exec, const Budget& budget, int cap, std::int64_t weight,
                       std::int64_t count, const std::int32_t* exponent, const std::int32_t* maxima,
-                      const std::int32_t* fast, std::int32_t* candidate, Control* control) {
+                      const std::int32_t* fast, std::int32_t* candidate, Control* control,
+                      std::int64_t entries = 1) {
   ScopedRegion region("KokkosOzaki::scale");
   using Functor = CandidateFunctor;
   const std::int64_t indices = (count + Functor::vectors_per_index - 1) / Functor::vectors_per_index;
-  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, indices),
+  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, indices * entries),
                        Functor{budget, cap, weight, exponent, maxima, fast, candidate, control, count});
 }
 
 struct ChooseFunctor {
+  std::int64_t count;  // vectors of one entry
   const std::int32_t* candidate;
   const Control* control;
   std::int32_t* alpha;
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
-    if (control->gain > 0) alpha[v] = candidate[v];
+    if (control[v / count].gain > 0) alpha[v] = candidate[v];
   }
 };
 
 /// \brief Accurate bound, last step: the candidates replace the fast exponents if they are finer on average.
 template <class ExecutionSpace>
 void scale_choose(const ExecutionSpace& exec, std::int64_t count, const std::int32_t* candidate,
-                  const Control* control, std::int32_t* alpha) {
+                  const Control* control, std::int32_t* alpha, std::int64_t entries = 1) {
   ScopedRegion region("KokkosOzaki::scale");
-  Kokkos::parallel_for("KokkosOzaki::scale_choose", Range<ExecutionSpace>(exec, 0, count),
-                       ChooseFunctor{candidate, control, alpha});
+  Kokkos::parallel_for("KokkosOzaki::scale_choose", Range<ExecutionSpace>(exec, 0, count * entries),
+                       ChooseFunctor{count, candidate, control, alpha});
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -12,7 +12,8 @@
 
 namespace KokkosOzaki::Impl {
 
-/// \brief What one call decides on the device; zeroed before the statistics.
+/// \brief What one call decides on the device; zeroed before the statistics. A batch has one per entry, and
+/// any_flagged in the first of them.
 struct Control {
   std::int64_t gain;         // accurate bound: n sum(alpha_cand - alpha_fast) + m sum(beta_cand - beta_fast)
   std::int32_t any_flagged;  // some vector has an Inf or NaN
@@ -72,8 +73,10 @@ struct ChunkStatisticsFunctor {
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index % vectors.count, first = index / vectors.count * chunk_length;
     const std::int64_t left = vectors.length - first;
-    out[index] = chunk_statistics(vectors.at(v, first), vectors.position_stride,
-                                  static_cast<int>(left < chunk_length ? left : chunk_length));
+    out[index] = vectors.holds(v)
+                     ? chunk_statistics(vectors.at(v, first), vectors.position_stride,
+                                        static_cast<int>(left < chunk_length ? left : chunk_length))
+                     : ChunkStatistics{0, zero_vector};
   }
 };
 
@@ -110,13 +113,13 @@ struct HostChunkStatistics {
 
 struct ResetControlFunctor {
   Control* control;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *control = Control{0, 0}; }
+  KOKKOS_FUNCTION void operator()(std::int64_t entry) const { control[entry] = Control{0, 0}; }
 };
 
 /// Clears what a call gathers; before its first statistics.
 template <class ExecutionSpace>
-void reset_control(const ExecutionSpace& exec, Control* control) {
-  Kokkos::parallel_for("KokkosOzaki::reset_control", Range<ExecutionSpace>(exec, 0, 1),
+void reset_control(const ExecutionSpace& exec, Control* control, std::int64_t entries = 1) {
+  Kokkos::parallel_for("KokkosOzaki::reset_control", Range<ExecutionSpace>(exec, 0, entries),
                        ResetControlFunctor{control});
 }
 

@@ -108,9 +108,9 @@ __device__ inline void copy_async(int4* to, const int4* from) {
 /// \tparam FromProducts reads P and reduces; otherwise reads Y
 template <class Real, int W, bool FromProducts>
 struct ReconstructKernel {
-  using Policy = Kokkos::TeamPolicy < Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
-        Kokkos::LaunchBounds<reconstruct_threads, FromProducts || W> 4 ? 6 : 8 >>
-      ;
+  static constexpr int min_blocks = (FromProducts || W > 4) ? 6 : 8;
+  using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
+                                    Kokkos::LaunchBounds<reconstruct_threads, min_blocks>>;
 
   const std::int32_t* P;  // of modulus 0; laid out as block.Y
   ReconstructBlock block;
@@ -144,11 +144,12 @@ struct ReconstructKernel {
     const std::int64_t index =
         static_cast<std::int64_t>(team.league_rank()) * reconstruct_threads + team.team_rank();
     // A 64-bit division costs as much as an entry.
-    const std::int64_t j = groups <= 0xFFFFFFFF
-                               ? static_cast<std::uint32_t>(index) / static_cast<std::uint32_t>(row_groups)
-                               : index / row_groups;
-    const std::int64_t i0 = 4 * (index - j * row_groups);
-    const std::int64_t offset = j * block.ld + i0;
+    const std::int64_t column_of_all =
+        groups <= 0xFFFFFFFF ? static_cast<std::uint32_t>(index) / static_cast<std::uint32_t>(row_groups)
+                             : index / row_groups;
+    const std::int64_t i0 = 4 * (index - column_of_all * row_groups);
+    const PlaceInBatch at(C, block, column_of_all);
+    const std::int64_t offset = at.column * block.ld + i0;
     const bool inside = index < groups;
     if constexpr (FromProducts) {
       if (inside) {
@@ -162,7 +163,7 @@ struct ReconstructKernel {
       reinterpret_cast<int4*>(shared)[team.team_rank()] =
           __ldg(reinterpret_cast<const int4*>(&table->outputs) + team.team_rank());
     team.team_barrier();
-    if (!inside || block.col_exponent[j] == flagged_vector) return;
+    if (!inside || block.col_exponent[at.column] == flagged_vector) return;
 
     // All residues are on their way before the first is needed.
     [[maybe_unused]] std::uint32_t residue[FromProducts ? 1 : 3 * most_groups];
@@ -219,12 +220,14 @@ struct ReconstructKernel {
         if (3 * g < count) add_group(g);
     }
 
-    const std::int32_t beta = block.col_alpha[j];
+    const std::int32_t beta = block.col_alpha[at.column];
+    const std::int32_t* const row_exponent = block.row_exponent + at.row;
+    const std::int32_t* const row_alpha = block.row_alpha + at.row;
     Real t[4];
     bool written[4], all = true;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      written[i] = i0 + i < C.rows && block.row_exponent[i0 + i] != flagged_vector;
+      written[i] = i0 + i < C.rows && row_exponent[i0 + i] != flagged_vector;
       all = all && written[i];
       const std::int32_t q = quotient[i] >> 24;
       std::uint32_t word[W];
@@ -235,10 +238,11 @@ struct ReconstructKernel {
         word[w] = static_cast<std::uint32_t>(carry);
         carry >>= 32;
       }
-      t[i] = written[i] ? round_words<Real, W>(word, -(block.row_alpha[i0 + i] + beta)) : Real{0};
+      t[i] = written[i] ? round_words<Real, W>(word, -(row_alpha[i0 + i] + beta)) : Real{0};
     }
-    Real* c = C.data + i0 * C.row_stride + j * C.col_stride;
-    if (aligned && epilogue.beta == 0 && all) {
+    Real* c = C.entry(at.entry) + i0 * C.row_stride + at.j * C.col_stride;
+    if (aligned && epilogue.beta == 0 && all &&
+        (C.pointers == nullptr || reinterpret_cast<std::uintptr_t>(c) % 16 == 0)) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) apply_epilogue(t[i], epilogue, t[i]);
       if constexpr (sizeof(Real) == 8) {
@@ -259,10 +263,12 @@ template <int W, bool FromProducts, class Real>
 void launch_reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
                         const ReconstructBlock& block, const ModuliTable* table, int count,
                         const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
-  const std::int64_t row_groups = (C.rows + 3) / 4, groups = row_groups * C.cols;
-  const bool aligned = C.row_stride == 1 &&
-                       C.col_stride % static_cast<std::int64_t>(16 / sizeof(Real)) == 0 &&
-                       reinterpret_cast<std::uintptr_t>(C.data) % 16 == 0;
+  const std::int64_t row_groups = (C.rows + 3) / 4, groups = row_groups * C.cols * C.entries;
+  constexpr auto word = static_cast<std::int64_t>(16 / sizeof(Real));
+  // Where there are pointers: if they allow it.
+  const bool aligned = C.row_stride == 1 && C.col_stride % word == 0 &&
+                       (C.pointers != nullptr ||
+                        (reinterpret_cast<std::uintptr_t>(C.data) % 16 == 0 && C.entry_stride % word == 0));
   const auto teams = static_cast<int>((groups + reconstruct_threads - 1) / reconstruct_threads);
   using Kernel = ReconstructKernel<Real, W, FromProducts>;
   Kokkos::parallel_for(label,

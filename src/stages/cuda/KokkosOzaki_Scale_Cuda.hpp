@@ -80,7 +80,7 @@ struct BoundMaximaKernel {
   static constexpr int rows = threads * 4;
 
   BoundProduct product;
-  std::int64_t row_blocks;
+  std::int64_t row_blocks, col_blocks;  // of one entry of a batch
   std::int32_t* row_maxima;
   std::int32_t* col_maxima;
 
@@ -89,8 +89,12 @@ struct BoundMaximaKernel {
 
   __device__ void operator()(const Policy::member_type& team) const {
     const std::int64_t i0 = team.league_rank() % row_blocks * rows + 4 * team.team_rank();
-    const std::int64_t j0 = team.league_rank() / row_blocks * columns;
-    const std::int64_t j1 = j0 + columns < product.n ? j0 + columns : product.n;
+    const std::int64_t col_block = team.league_rank() / row_blocks;
+    const std::int64_t entry = product.entries == 1 ? 0 : col_block / col_blocks;
+    const std::int64_t end = entry * product.col_pitch + product.n;
+    const std::int64_t j0 = entry * product.col_pitch + (col_block - entry * col_blocks) * columns;
+    const std::int64_t j1 = j0 + columns < end ? j0 + columns : end;
+    std::int32_t* const entry_row_maxima = row_maxima + entry * product.row_pitch;
     std::int32_t row[4] = {0, 0, 0, 0};
     for (std::int64_t j = j0; j < j1; j += in_flight) {
       int4 g[in_flight];
@@ -113,7 +117,7 @@ struct BoundMaximaKernel {
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (i0 + i < product.m && row[i] > 0) atomicMax(row_maxima + i0 + i, row[i]);
+      if (i0 + i < product.m && row[i] > 0) atomicMax(entry_row_maxima + i0 + i, row[i]);
   }
 };
 
@@ -137,10 +141,10 @@ inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& prod
   using Kernel = CudaStages::BoundMaximaKernel;
   const std::int64_t row_blocks = (product.m + Kernel::rows - 1) / Kernel::rows;
   const std::int64_t col_blocks = (product.n + Kernel::columns - 1) / Kernel::columns;
-  Kokkos::parallel_for(
-      "KokkosOzaki::bound_maxima",
-      Kernel::Policy(exec, static_cast<int>(row_blocks * col_blocks), int{Kernel::threads}, 1),
-      Kernel{product, row_blocks, row_maxima, col_maxima});
+  Kokkos::parallel_for("KokkosOzaki::bound_maxima",
+                       Kernel::Policy(exec, static_cast<int>(row_blocks * col_blocks * product.entries),
+                                      int{Kernel::threads}, 1),
+                       Kernel{product, row_blocks, col_blocks, row_maxima, col_maxima});
 }
 
 }  // namespace KokkosOzaki::Impl

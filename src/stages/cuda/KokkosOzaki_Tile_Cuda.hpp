@@ -58,11 +58,13 @@ __device__ inline QuadIndex quad_index(bool unit_stride, int thread, int r) {
                      : QuadIndex{lane, warp * quads_per_thread + r};
 }
 
-/// Whether quads can be read as 16-byte words.
+/// Whether quads can be read as 16-byte words; where there are pointers, if they allow it.
 template <class Real>
 inline bool quads_are_aligned(const VectorSet<Real>& vectors) {
-  return vectors.position_stride == 1 && reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0 &&
-         vectors.vector_stride % static_cast<std::int64_t>(16 / sizeof(Real)) == 0;
+  constexpr auto word = static_cast<std::int64_t>(16 / sizeof(Real));
+  return vectors.position_stride == 1 && vectors.vector_stride % word == 0 &&
+         (vectors.pointers != nullptr ||
+          (reinterpret_cast<std::uintptr_t>(vectors.data) % 16 == 0 && vectors.entry_stride % word == 0));
 }
 
 __device__ inline void load_quad(const double* x, std::uint64_t (&bits)[4]) {
@@ -91,14 +93,15 @@ __device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned
   for (int r = 0; r < quads_per_thread; ++r) {
     const QuadIndex at = quad_index(unit_stride, thread, r);
     const std::int64_t v = first_vector + at.vector, l = first_position + 4 * at.quad;
-    const Real* x = vectors.at(v, l);
-    if (aligned && v < vectors.count && l + 4 <= vectors.length) {
+    const bool inside = vectors.holds(v);
+    const Real* x = inside ? vectors.at(v, l) : nullptr;
+    if (aligned && inside && l + 4 <= vectors.length &&
+        (vectors.pointers == nullptr || reinterpret_cast<std::uintptr_t>(x) % 16 == 0)) {
       load_quad(x, bits[r]);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        bits[r][i] =
-            v < vectors.count && l + i < vectors.length ? load_bits(x + i * vectors.position_stride) : 0;
+        bits[r][i] = inside && l + i < vectors.length ? load_bits(x + i * vectors.position_stride) : 0;
     }
   }
 }
