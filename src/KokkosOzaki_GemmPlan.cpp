@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "KokkosOzaki_GemmPlan.hpp"
+#include "impl/KokkosOzaki_Labels.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -325,7 +326,7 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
                    entries * (g.stride_a / g.lda));
           quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, qB, g.ldb,
                    entries * (g.stride_b / g.ldb));
-          multiply(exec, engine, g, rA, qB, P, l > 0, engine_workspace, "KokkosOzaki::scale");
+          multiply(exec, engine, g, rA, qB, P, l > 0, engine_workspace, Labels::scale);
         }
         const BoundProduct product{P, bm, bn, round_up(bm, vector_padding), entries, rows.pitch, cols.pitch};
         bound_maxima(exec, product, row_maxima + i, col_maxima + j);

@@ -2,8 +2,9 @@
 #ifndef KOKKOSOZAKI_INT8GEMM_HOST_HPP
 #define KOKKOSOZAKI_INT8GEMM_HOST_HPP
 
-#include "KokkosOzaki_HostKernels.hpp"
+#include "../../src/impl/KokkosOzaki_Labels.hpp"
 #include "../KokkosOzaki_Int8Gemm.hpp"
+#include "KokkosOzaki_HostKernels.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -118,8 +119,7 @@ class HostInt8Gemm final : public Int8Gemm<ExecutionSpace> {
     const HostTiling tiling(geometry, *m_kernels, static_cast<std::int64_t>(exec.concurrency()));
     using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>,
                                        Kokkos::Schedule<Kokkos::Dynamic>>;
-    Kokkos::parallel_for("KokkosOzaki::multiply_host",
-                         Policy(exec, 0, tiling.tiles_per_plane() * geometry.count),
+    Kokkos::parallel_for(Labels::multiply_host, Policy(exec, 0, tiling.tiles_per_plane() * geometry.count),
                          HostTileFunctor{geometry, tiling, rA, rB, P, accumulate, m_kernels->multiply_tile});
   }
 

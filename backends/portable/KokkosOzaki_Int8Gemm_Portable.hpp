@@ -3,6 +3,7 @@
 #define KOKKOSOZAKI_INT8GEMM_PORTABLE_HPP
 
 #include "../../src/impl/KokkosOzaki_KokkosCompat.hpp"
+#include "../../src/impl/KokkosOzaki_Labels.hpp"
 #include "../KokkosOzaki_Int8Gemm.hpp"
 
 namespace KokkosOzaki::Impl {
@@ -38,7 +39,7 @@ class PortableInt8Gemm final : public Int8Gemm<ExecutionSpace> {
   void run(const ExecutionSpace& exec, const PlaneGeometry& geometry, const std::int8_t* rA,
            const std::int8_t* rB, std::int32_t* P, bool accumulate, void*) override {
     const std::int64_t rows = (geometry.m + 15) / 16 * 16;
-    Kokkos::parallel_for("KokkosOzaki::multiply_portable",
+    Kokkos::parallel_for(Labels::multiply_portable,
                          Range<ExecutionSpace>(exec, 0, rows * geometry.n * geometry.count),
                          PortableInt8Functor{geometry, rows, rA, rB, P, accumulate});
   }

@@ -23,7 +23,7 @@ using DynamicRange =
 /// Profiling region for the life of the object.
 class ScopedRegion {
  public:
-  explicit ScopedRegion(const char* name) { Kokkos::Profiling::pushRegion(name); }
+  explicit ScopedRegion(const std::string& name) { Kokkos::Profiling::pushRegion(name); }
   ~ScopedRegion() { Kokkos::Profiling::popRegion(); }
   ScopedRegion(const ScopedRegion&) = delete;
   ScopedRegion& operator=(const ScopedRegion&) = delete;

@@ -8,6 +8,7 @@
 /// cannot fail for want of memory after C was written.
 namespace KokkosOzaki::Impl::Labels {
 
+inline const std::string add_residues = "KokkosOzaki::add_residues";
 inline const std::string bound_maxima = "KokkosOzaki::bound_maxima";
 inline const std::string multiply = "KokkosOzaki::multiply";
 inline const std::string multiply_host = "KokkosOzaki::multiply_host";
@@ -25,9 +26,11 @@ inline const std::string scale_c = "KokkosOzaki::scale_c";
 inline const std::string scale_candidates = "KokkosOzaki::scale_candidates";
 inline const std::string scale_choose = "KokkosOzaki::scale_choose";
 inline const std::string scale_fast = "KokkosOzaki::scale_fast";
+inline const std::string scaled_integers = "KokkosOzaki::scaled_integers";
 inline const std::string statistics = "KokkosOzaki::statistics";
 inline const std::string statistics_chunks = "KokkosOzaki::statistics_chunks";
 inline const std::string statistics_join = "KokkosOzaki::statistics_join";
+inline const std::string stored_residues = "KokkosOzaki::stored_residues";
 inline const std::string zero_padding = "KokkosOzaki::zero_padding";
 
 }  // namespace KokkosOzaki::Impl::Labels

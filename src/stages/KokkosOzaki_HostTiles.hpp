@@ -97,7 +97,7 @@ struct VectorTileFunctor {
 
 /// leaf(vector, first position, length, pointer) for all pieces of all vectors.
 template <class ExecutionSpace, class Element, class Leaf>
-void for_each_tile(const ExecutionSpace& exec, const char* label, const StageKernels* kernels,
+void for_each_tile(const ExecutionSpace& exec, const std::string& label, const StageKernels* kernels,
                    const VectorSet<Element>& vectors, const Leaf& leaf) {
   if constexpr (is_host_space_v<ExecutionSpace>) {
     using Functor = VectorTileFunctor<Element, Leaf>;

@@ -4,8 +4,9 @@
 
 #include <string>
 
-#include "../KokkosOzaki_GemmOptions.hpp"
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "../impl/KokkosOzaki_Workspace.hpp"
+#include "../KokkosOzaki_GemmOptions.hpp"
 #include "KokkosOzaki_Multiply.hpp"
 #include "KokkosOzaki_Scale.hpp"
 #include "KokkosOzaki_SplitResidues.hpp"
@@ -80,7 +81,7 @@ class InputPreparation {
     quantize(exec, m_kernels, m_rows, exponent, rows, g.lda, g.stride_a / g.lda);
     quantize(exec, m_kernels, m_cols, exponent + m, cols, g.ldb, g.stride_b / g.ldb);
     multiply(exec, m_engine, g, rows, cols, m_product.data(), false, m_engine_workspace.data(),
-             "KokkosOzaki::scale");
+             Labels::scale);
     bound_maxima(exec, m_product.data(), m, n, g.ldp, maxima, maxima + m);
     const Budget budget = accurate_budget(m_num_moduli, k);
     const int cap = scale_cap(m_num_moduli);

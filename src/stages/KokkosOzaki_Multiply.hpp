@@ -4,6 +4,7 @@
 
 #include "../../backends/KokkosOzaki_Int8Gemm.hpp"
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
+#include "../impl/KokkosOzaki_Labels.hpp"
 
 namespace KokkosOzaki::Impl {
 
@@ -12,7 +13,7 @@ namespace KokkosOzaki::Impl {
 template <class ExecutionSpace>
 void multiply(const ExecutionSpace& exec, Int8Gemm<ExecutionSpace>& engine, const PlaneGeometry& geometry,
               const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace,
-              const char* region = "KokkosOzaki::multiply") {
+              const std::string& region = Labels::multiply) {
   ScopedRegion scoped(region);
   engine.run(exec, geometry, rA, rB, P, accumulate, workspace);
 }
@@ -25,7 +26,7 @@ template <class ExecutionSpace>
 void multiply_reduce(const ExecutionSpace& exec, Int8Gemm<ExecutionSpace>& engine,
                      const PlaneGeometry& geometry, const std::int8_t* rA, const std::int8_t* rB,
                      const ModuliTable* table, int first, std::int8_t* Y, bool accumulate, void* workspace) {
-  ScopedRegion scoped("KokkosOzaki::multiply");
+  ScopedRegion scoped(Labels::multiply);
   engine.run_reduced(exec, geometry, rA, rB, table, first, Y, accumulate, workspace);
 }
 

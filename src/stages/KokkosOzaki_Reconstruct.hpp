@@ -6,6 +6,7 @@
 
 #include "../impl/KokkosOzaki_FloatBits.hpp"
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "../impl/KokkosOzaki_MatrixRef.hpp"
 #include "../impl/KokkosOzaki_ModuliTable.hpp"
 #include "KokkosOzaki_HostTiles.hpp"
@@ -233,7 +234,7 @@ struct HostReconstructFunctor {
 template <class ExecutionSpace, class Scalar>
 void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const ReconstructBlock& block,
                  const ModuliTable* table, const EpilogueOf<Scalar>& epilogue, const MatrixRef<Scalar>& C) {
-  ScopedRegion region("KokkosOzaki::reconstruct");
+  ScopedRegion region(Labels::reconstruct);
   if constexpr (is_cuda_space_v<ExecutionSpace> && !is_complex_v<Scalar>) {
     if (kernels != nullptr && block.num_moduli != 0)
       return reconstruct_cuda(exec, block, table, block.num_moduli, epilogue, C);
@@ -242,14 +243,12 @@ void reconstruct(const ExecutionSpace& exec, const StageKernels* kernels, const 
     if (kernels != nullptr) {
       using Functor = HostReconstructFunctor<Scalar>;
       const std::int64_t pieces = (C.rows + Functor::piece - 1) / Functor::piece;
-      Kokkos::parallel_for("KokkosOzaki::reconstruct",
-                           Range<ExecutionSpace>(exec, 0, pieces * C.cols * C.entries),
+      Kokkos::parallel_for(Labels::reconstruct, Range<ExecutionSpace>(exec, 0, pieces * C.cols * C.entries),
                            Functor{kernels, block, table, epilogue, C, pieces});
       return;
     }
   }
-  Kokkos::parallel_for("KokkosOzaki::reconstruct",
-                       Range<ExecutionSpace>(exec, 0, C.rows * C.cols * C.entries),
+  Kokkos::parallel_for(Labels::reconstruct, Range<ExecutionSpace>(exec, 0, C.rows * C.cols * C.entries),
                        ReconstructFunctor<Scalar>{block, table, epilogue, C});
 }
 
@@ -273,7 +272,7 @@ struct ScaleCFunctor {
 template <class ExecutionSpace, class Scalar>
 void scale_c(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<Scalar>& C) {
   if (beta == Scalar(1)) return;
-  Kokkos::parallel_for("KokkosOzaki::scale_c", Range<ExecutionSpace>(exec, 0, C.rows * C.cols * C.entries),
+  Kokkos::parallel_for(Labels::scale_c, Range<ExecutionSpace>(exec, 0, C.rows * C.cols * C.entries),
                        ScaleCFunctor<Scalar>{beta, C});
 }
 

@@ -3,6 +3,7 @@
 #define KOKKOSOZAKI_REDUCE_HPP
 
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_ResidueReducer.hpp"
 #include "host/KokkosOzaki_StageKernels.hpp"
 
@@ -96,19 +97,18 @@ struct HostComplexReduceFunctor {
 template <class ExecutionSpace>
 void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const ReducePlanes& planes,
             const ModuliTable* table, bool accumulate) {
-  ScopedRegion region("KokkosOzaki::reduce");
+  ScopedRegion region(Labels::reduce);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return reduce_cuda(exec, planes, table, accumulate);
   }
   if constexpr (is_host_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
-      Kokkos::parallel_for("KokkosOzaki::reduce", Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
+      Kokkos::parallel_for(Labels::reduce, Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
                            HostReduceFunctor{kernels, planes, table, accumulate});
       return;
     }
   }
-  Kokkos::parallel_for("KokkosOzaki::reduce",
-                       Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
+  Kokkos::parallel_for(Labels::reduce, Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
                        ReduceFunctor{planes, table, accumulate});
 }
 
@@ -118,16 +118,15 @@ void reduce(const ExecutionSpace& exec, const StageKernels* kernels, const Reduc
 template <class ExecutionSpace>
 void reduce_complex(const ExecutionSpace& exec, const StageKernels* kernels, const ReducePlanes& planes,
                     const ModuliTable* table, bool accumulate) {
-  ScopedRegion region("KokkosOzaki::reduce");
+  ScopedRegion region(Labels::reduce);
   if constexpr (is_host_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
-      Kokkos::parallel_for("KokkosOzaki::reduce", Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
+      Kokkos::parallel_for(Labels::reduce, Range<ExecutionSpace>(exec, 0, planes.n * planes.count),
                            HostComplexReduceFunctor{kernels, planes, table, accumulate});
       return;
     }
   }
-  Kokkos::parallel_for("KokkosOzaki::reduce",
-                       Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
+  Kokkos::parallel_for(Labels::reduce, Range<ExecutionSpace>(exec, 0, planes.m * planes.n * planes.count),
                        ComplexReduceFunctor{planes, table, accumulate});
 }
 

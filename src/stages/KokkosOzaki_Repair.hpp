@@ -2,6 +2,7 @@
 #ifndef KOKKOSOZAKI_REPAIR_HPP
 #define KOKKOSOZAKI_REPAIR_HPP
 
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_Reconstruct.hpp"
 #include "KokkosOzaki_Statistics.hpp"
 
@@ -69,10 +70,10 @@ template <class ExecutionSpace, class Scalar, class AElement, class BElement>
 void repair(const ExecutionSpace& exec, const VectorSet<AElement>& a, const VectorSet<BElement>& b,
             const std::int32_t* row_exponent, const std::int32_t* col_exponent, const Control* control,
             const EpilogueOf<Scalar>& epilogue, const MatrixRef<Scalar>& C) {
-  ScopedRegion region("KokkosOzaki::repair");
+  ScopedRegion region(Labels::repair);
   using Functor = RepairFunctor<Scalar, AElement, BElement>;
   const std::int64_t pieces = (C.rows + Functor::piece - 1) / Functor::piece;
-  Kokkos::parallel_for("KokkosOzaki::repair", Range<ExecutionSpace>(exec, 0, pieces * C.cols * C.entries),
+  Kokkos::parallel_for(Labels::repair, Range<ExecutionSpace>(exec, 0, pieces * C.cols * C.entries),
                        Functor{a, b, row_exponent, col_exponent, control, epilogue, C, pieces});
 }
 

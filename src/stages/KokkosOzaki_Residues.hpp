@@ -2,6 +2,7 @@
 #ifndef KOKKOSOZAKI_RESIDUES_HPP
 #define KOKKOSOZAKI_RESIDUES_HPP
 
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_ResidueReducer.hpp"
 #include "KokkosOzaki_ResiduePlanes.hpp"
 #include "KokkosOzaki_Scale.hpp"
@@ -107,13 +108,13 @@ void residues_of_operand(const ExecutionSpace& exec, const StageKernels* kernels
     }
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, "KokkosOzaki::residues", kernels, vectors,
+    for_each_tile(exec, Labels::residues, kernels, vectors,
                   HostResidues<Element, Short>{kernels, exponent, alpha, table, toward_zero, planes});
     zero_padding(exec, planes.data, moduli_count * products_of_v<Element>, planes.plane_stride, planes.ld,
                  vectors.count, planes.padded);
   } else {
     Kokkos::parallel_for(
-        "KokkosOzaki::residues", Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
+        Labels::residues, Range<ExecutionSpace>(exec, 0, planes.padded * planes.ld),
         ResiduesFunctor<Element, Short>{vectors, exponent, alpha, table, toward_zero, planes});
   }
 }
@@ -142,7 +143,7 @@ template <class Scalar, class ExecutionSpace, class FirstElement, class SecondEl
 void residues_for(const ExecutionSpace& exec, const StageKernels* kernels,
                   const ResidueOperandOf<FirstElement>& first, const ResidueOperandOf<SecondElement>& second,
                   const ModuliTable* table, int moduli_count, bool toward_zero) {
-  ScopedRegion region("KokkosOzaki::residues");
+  ScopedRegion region(Labels::residues);
   if constexpr (std::is_same_v<RealOf<Scalar>, float>) {
     if (moduli_count <= max_short_moduli)
       return residues_of_operands<true>(exec, kernels, first, second, table, moduli_count, toward_zero);

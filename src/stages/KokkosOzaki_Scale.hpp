@@ -2,6 +2,7 @@
 #ifndef KOKKOSOZAKI_SCALE_HPP
 #define KOKKOSOZAKI_SCALE_HPP
 
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_BoundProduct.hpp"
 #include "KokkosOzaki_Quantize.hpp"
 #include "KokkosOzaki_Statistics.hpp"
@@ -38,8 +39,8 @@ struct FastExponentsFunctor {
 template <class ExecutionSpace>
 void scale_fast(const ExecutionSpace& exec, const Budget& budget, std::int64_t count,
                 const std::int32_t* exponent, const std::uint64_t* square_sum, std::int32_t* alpha) {
-  ScopedRegion region("KokkosOzaki::scale");
-  Kokkos::parallel_for("KokkosOzaki::scale_fast", Range<ExecutionSpace>(exec, 0, count),
+  ScopedRegion region(Labels::scale);
+  Kokkos::parallel_for(Labels::scale_fast, Range<ExecutionSpace>(exec, 0, count),
                        FastExponentsFunctor{budget, exponent, square_sum, alpha});
 }
 
@@ -104,7 +105,7 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
                   std::int64_t ld, std::int64_t count, std::int64_t padded) {
   const std::int64_t pieces = (padded - count) * ld / ZeroVectorsFunctor::piece;
   if (pieces == 0) return;
-  Kokkos::parallel_for("KokkosOzaki::zero_padding", Range<ExecutionSpace>(exec, 0, planes * pieces),
+  Kokkos::parallel_for(Labels::zero_padding, Range<ExecutionSpace>(exec, 0, planes * pieces),
                        ZeroVectorsFunctor{out, plane_stride, count * ld, pieces});
 }
 
@@ -113,16 +114,15 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
 template <class ExecutionSpace, class Element>
 void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
               const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
-  ScopedRegion region("KokkosOzaki::scale");
+  ScopedRegion region(Labels::scale);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, "KokkosOzaki::quantize", kernels, vectors,
-                  HostQuantize<Element>{kernels, exponent, q, ld});
+    for_each_tile(exec, Labels::quantize, kernels, vectors, HostQuantize<Element>{kernels, exponent, q, ld});
     zero_padding(exec, q, 1, 0, ld, vectors.count, padded);
   } else {
-    Kokkos::parallel_for("KokkosOzaki::quantize", Range<ExecutionSpace>(exec, 0, padded * ld),
+    Kokkos::parallel_for(Labels::quantize, Range<ExecutionSpace>(exec, 0, padded * ld),
                          QuantizeFunctor<Element>{vectors, exponent, q, ld});
   }
 }
@@ -134,7 +134,7 @@ struct ResetMaximaFunctor {
 
 template <class ExecutionSpace>
 void reset_maxima(const ExecutionSpace& exec, std::int64_t count, std::int32_t* maxima) {
-  Kokkos::parallel_for("KokkosOzaki::reset_maxima", Range<ExecutionSpace>(exec, 0, count),
+  Kokkos::parallel_for(Labels::reset_maxima, Range<ExecutionSpace>(exec, 0, count),
                        ResetMaximaFunctor{maxima});
 }
 
@@ -167,13 +167,13 @@ struct BoundMaximaFunctor {
 template <class ExecutionSpace>
 void bound_maxima(const ExecutionSpace& exec, const BoundProduct& product, std::int32_t* row_maxima,
                   std::int32_t* col_maxima) {
-  ScopedRegion region("KokkosOzaki::scale");
+  ScopedRegion region(Labels::scale);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     bound_maxima_cuda(exec, product, row_maxima, col_maxima);
   } else {
     const std::int64_t row_blocks =
         (product.m + BoundMaximaFunctor::block_rows - 1) / BoundMaximaFunctor::block_rows;
-    Kokkos::parallel_for("KokkosOzaki::bound_maxima",
+    Kokkos::parallel_for(Labels::bound_maxima,
                          Range<ExecutionSpace>(exec, 0, row_blocks * product.n * product.entries),
                          BoundMaximaFunctor{product, row_blocks, row_maxima, col_maxima});
   }
@@ -227,10 +227,10 @@ void scale_candidates(const ExecutionSpace& exec, const Budget& budget, int cap,
                       std::int64_t count, const std::int32_t* exponent, const std::int32_t* maxima,
                       const std::int32_t* fast, std::int32_t* candidate, Control* control,
                       std::int64_t entries = 1) {
-  ScopedRegion region("KokkosOzaki::scale");
+  ScopedRegion region(Labels::scale);
   using Functor = CandidateFunctor;
   const std::int64_t indices = (count + Functor::vectors_per_index - 1) / Functor::vectors_per_index;
-  Kokkos::parallel_for("KokkosOzaki::scale_candidates", Range<ExecutionSpace>(exec, 0, indices * entries),
+  Kokkos::parallel_for(Labels::scale_candidates, Range<ExecutionSpace>(exec, 0, indices * entries),
                        Functor{budget, cap, weight, exponent, maxima, fast, candidate, control, count});
 }
 
@@ -249,8 +249,8 @@ struct ChooseFunctor {
 template <class ExecutionSpace>
 void scale_choose(const ExecutionSpace& exec, std::int64_t count, const std::int32_t* candidate,
                   const Control* control, std::int32_t* alpha, std::int64_t entries = 1) {
-  ScopedRegion region("KokkosOzaki::scale");
-  Kokkos::parallel_for("KokkosOzaki::scale_choose", Range<ExecutionSpace>(exec, 0, count * entries),
+  ScopedRegion region(Labels::scale);
+  Kokkos::parallel_for(Labels::scale_choose, Range<ExecutionSpace>(exec, 0, count * entries),
                        ChooseFunctor{count, candidate, control, alpha});
 }
 

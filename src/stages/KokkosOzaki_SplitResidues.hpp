@@ -5,6 +5,7 @@
 // The residue stage in two steps with stored integers between them, and other reducers than the library's:
 // for comparison in tests and benchmarks. The library converts and reduces in one kernel.
 
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "KokkosOzaki_Residues.hpp"
 #include "KokkosOzaki_ScaledIntegers.hpp"
 #include "cuda/KokkosOzaki_SplitResidues_Cuda.hpp"
@@ -80,12 +81,12 @@ template <class ExecutionSpace>
 void scaled_integers(const ExecutionSpace& exec, [[maybe_unused]] const StageKernels* kernels,
                      const SplitOperand& first, const SplitOperand& second, [[maybe_unused]] int moduli_count,
                      bool toward_zero) {
-  ScopedRegion region("KokkosOzaki::scaled_integers");
+  ScopedRegion region(Labels::scaled_integers);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) return scaled_integers_cuda(exec, first, second, moduli_count, toward_zero);
   }
   for (const SplitOperand& operand : {first, second})
-    Kokkos::parallel_for("KokkosOzaki::scaled_integers",
+    Kokkos::parallel_for(Labels::scaled_integers,
                          Range<ExecutionSpace>(exec, 0, operand.integers.padded * operand.integers.ld),
                          ScaledIntegersFunctor{operand, toward_zero});
 }
@@ -97,13 +98,13 @@ template <Reducer R = Reducer::byte_dot, class ExecutionSpace>
 void stored_residues(const ExecutionSpace& exec, [[maybe_unused]] const StageKernels* kernels,
                      const SplitOperand& first, const SplitOperand& second, const ModuliTable* table,
                      [[maybe_unused]] int moduli_count) {
-  ScopedRegion region("KokkosOzaki::stored_residues");
+  ScopedRegion region(Labels::stored_residues);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr)
       return stored_residues_cuda(ReducerTag<R>{}, exec, first, second, table, moduli_count);
   }
   for (const SplitOperand& operand : {first, second})
-    Kokkos::parallel_for("KokkosOzaki::stored_residues",
+    Kokkos::parallel_for(Labels::stored_residues,
                          Range<ExecutionSpace>(exec, 0, operand.planes.padded * operand.planes.ld),
                          StoredResiduesFunctor<R>{operand.integers, table, operand.planes});
 }

@@ -4,6 +4,7 @@
 
 #include "../impl/KokkosOzaki_FloatBits.hpp"
 #include "../impl/KokkosOzaki_KokkosCompat.hpp"
+#include "../impl/KokkosOzaki_Labels.hpp"
 #include "../impl/KokkosOzaki_MatrixRef.hpp"
 #include "../impl/KokkosOzaki_Moduli.hpp"
 #include "KokkosOzaki_HostTiles.hpp"
@@ -119,7 +120,7 @@ struct ResetControlFunctor {
 /// Clears what a call gathers; before its first statistics.
 template <class ExecutionSpace>
 void reset_control(const ExecutionSpace& exec, Control* control, std::int64_t entries = 1) {
-  Kokkos::parallel_for("KokkosOzaki::reset_control", Range<ExecutionSpace>(exec, 0, entries),
+  Kokkos::parallel_for(Labels::reset_control, Range<ExecutionSpace>(exec, 0, entries),
                        ResetControlFunctor{control});
 }
 
@@ -135,10 +136,10 @@ void statistics_chunks(const ExecutionSpace& exec, const StageKernels* kernels,
     if (kernels != nullptr) return statistics_chunks_cuda(exec, vectors, VectorSet<Element>{}, out);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr)
-    for_each_tile(exec, "KokkosOzaki::statistics_chunks", kernels, vectors,
+    for_each_tile(exec, Labels::statistics_chunks, kernels, vectors,
                   HostChunkStatistics<Element>{kernels, vectors.count, out});
   else
-    Kokkos::parallel_for("KokkosOzaki::statistics_chunks",
+    Kokkos::parallel_for(Labels::statistics_chunks,
                          Range<ExecutionSpace>(exec, 0, vectors.count * chunks_of(vectors.length)),
                          ChunkStatisticsFunctor<Element>{vectors, out});
 }
@@ -154,7 +155,7 @@ template <class ExecutionSpace, class FirstElement, class SecondElement>
 void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<FirstElement>& first,
                 const VectorSet<SecondElement>& second, ChunkStatistics* chunks, std::int32_t* exponent,
                 std::uint64_t* square_sum, Control* control) {
-  ScopedRegion region("KokkosOzaki::statistics");
+  ScopedRegion region(Labels::statistics);
   const std::int64_t chunk_count = chunks_of(first.length);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     if (kernels != nullptr) {
@@ -171,7 +172,7 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
   statistics_chunks(exec, kernels, first, chunks);
   statistics_chunks(exec, kernels, second, chunks + first.count * chunk_count);
   Kokkos::parallel_for(
-      "KokkosOzaki::statistics_join", Range<ExecutionSpace>(exec, 0, first.count + second.count),
+      Labels::statistics_join, Range<ExecutionSpace>(exec, 0, first.count + second.count),
       JoinChunksFunctor{chunks, first.count, second.count, chunk_count, exponent, square_sum, control});
 }
 

@@ -2,6 +2,7 @@
 #ifndef KOKKOSOZAKI_RECONSTRUCT_CUDA_HPP
 #define KOKKOSOZAKI_RECONSTRUCT_CUDA_HPP
 
+#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../KokkosOzaki_Reconstruct.hpp"
 #include "../KokkosOzaki_Reduce.hpp"
 #include "KokkosOzaki_ResidueReducer_Cuda.hpp"
@@ -260,7 +261,7 @@ struct ReconstructKernel {
 };
 
 template <int W, bool FromProducts, class Real>
-void launch_reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
+void launch_reconstruct(const std::string& label, const Kokkos::Cuda& exec, const std::int32_t* P,
                         const ReconstructBlock& block, const ModuliTable* table, int count,
                         const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
   const std::int64_t row_groups = (C.rows + 3) / 4, groups = row_groups * C.cols * C.entries;
@@ -278,7 +279,7 @@ void launch_reconstruct(const char* label, const Kokkos::Cuda& exec, const std::
 }
 
 template <bool FromProducts, class Real>
-void reconstruct(const char* label, const Kokkos::Cuda& exec, const std::int32_t* P,
+void reconstruct(const std::string& label, const Kokkos::Cuda& exec, const std::int32_t* P,
                  const ReconstructBlock& block, const ModuliTable* table, int count,
                  const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
   switch (moduli_tables()[count - min_moduli].words) {
@@ -330,8 +331,7 @@ namespace KokkosOzaki::Impl {
 inline void reduce_cuda(const Kokkos::Cuda& exec, const ReducePlanes& planes, const ModuliTable* table,
                         bool accumulate) {
   const std::int64_t row_groups = (planes.m + 3) / 4;
-  Kokkos::parallel_for("KokkosOzaki::reduce",
-                       Range<Kokkos::Cuda>(exec, 0, row_groups * planes.n * planes.count),
+  Kokkos::parallel_for(Labels::reduce, Range<Kokkos::Cuda>(exec, 0, row_groups * planes.n * planes.count),
                        CudaStages::ReduceKernel{planes, table, row_groups, accumulate});
 }
 
@@ -339,7 +339,7 @@ inline void reduce_cuda(const Kokkos::Cuda& exec, const ReducePlanes& planes, co
 template <class Real>
 void reconstruct_cuda(const Kokkos::Cuda& exec, const ReconstructBlock& block, const ModuliTable* table,
                       int count, const EpilogueOf<Real>& epilogue, const MatrixRef<Real>& C) {
-  CudaStages::reconstruct<false>("KokkosOzaki::reconstruct", exec, nullptr, block, table, count, epilogue, C);
+  CudaStages::reconstruct<false>(Labels::reconstruct, exec, nullptr, block, table, count, epilogue, C);
 }
 
 /// \brief The stages reduce and reconstruct in one pass, for products of all moduli and a single block of k.
@@ -349,8 +349,8 @@ template <class Real>
 void reduce_reconstruct(const Kokkos::Cuda& exec, const std::int32_t* P, const ReconstructBlock& block,
                         const ModuliTable* table, int count, const EpilogueOf<Real>& epilogue,
                         const MatrixRef<Real>& C) {
-  ScopedRegion region("KokkosOzaki::reconstruct");
-  CudaStages::reconstruct<true>("KokkosOzaki::reduce_reconstruct", exec, P, block, table, count, epilogue, C);
+  ScopedRegion region(Labels::reconstruct);
+  CudaStages::reconstruct<true>(Labels::reduce_reconstruct, exec, P, block, table, count, epilogue, C);
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -2,8 +2,9 @@
 #ifndef KOKKOSOZAKI_RESIDUES_CUDA_HPP
 #define KOKKOSOZAKI_RESIDUES_CUDA_HPP
 
-#include "../KokkosOzaki_ResiduePlanes.hpp"
+#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
+#include "../KokkosOzaki_ResiduePlanes.hpp"
 #include "KokkosOzaki_ResidueReducer_Cuda.hpp"
 
 #if defined(KOKKOS_ENABLE_CUDA)
@@ -201,7 +202,7 @@ void launch_residues(const Kokkos::Cuda& exec, const CudaStages::TiledOperand<Re
   const auto launch = [&](auto words) {
     using Kernel = ResiduesKernel<Real, decltype(words)::value>;
     Kokkos::parallel_for(
-        "KokkosOzaki::residues",
+        Labels::residues,
         typename Kernel::Policy(exec, first.grid.tiles() + second.grid.tiles(), tile_threads, 1)
             .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
         Kernel{first, second, first.grid.tiles(), table, toward_zero});
@@ -243,7 +244,7 @@ void complex_residues_cuda(std::bool_constant<Short>, const Kokkos::Cuda& exec,
   };
   launch_residues<Short>(exec, part(0), part(1), table, moduli_count, toward_zero);
   const std::int64_t pieces = planes.padded * planes.ld / 16;
-  Kokkos::parallel_for("KokkosOzaki::add_residues", Range<Kokkos::Cuda>(exec, 0, moduli_count * pieces),
+  Kokkos::parallel_for(Labels::add_residues, Range<Kokkos::Cuda>(exec, 0, moduli_count * pieces),
                        CudaStages::AddResiduesKernel{planes, table, pieces});
 }
 

@@ -2,6 +2,7 @@
 #ifndef KOKKOSOZAKI_SCALE_CUDA_HPP
 #define KOKKOSOZAKI_SCALE_CUDA_HPP
 
+#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "../KokkosOzaki_BoundProduct.hpp"
 #include "../KokkosOzaki_Quantize.hpp"
@@ -130,7 +131,7 @@ void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, 
   using Kernel = QuantizeKernel<Element>;
   const TileGrid grid(padded, ld);
   Kokkos::parallel_for(
-      "KokkosOzaki::quantize",
+      Labels::quantize,
       typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
       Kernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(component(vectors, 0))});
@@ -141,7 +142,7 @@ inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& prod
   using Kernel = CudaStages::BoundMaximaKernel;
   const std::int64_t row_blocks = (product.m + Kernel::rows - 1) / Kernel::rows;
   const std::int64_t col_blocks = (product.n + Kernel::columns - 1) / Kernel::columns;
-  Kokkos::parallel_for("KokkosOzaki::bound_maxima",
+  Kokkos::parallel_for(Labels::bound_maxima,
                        Kernel::Policy(exec, static_cast<int>(row_blocks * col_blocks * product.entries),
                                       int{Kernel::threads}, 1),
                        Kernel{product, row_blocks, col_blocks, row_maxima, col_maxima});

@@ -2,8 +2,9 @@
 #ifndef KOKKOSOZAKI_SPLITRESIDUES_CUDA_HPP
 #define KOKKOSOZAKI_SPLITRESIDUES_CUDA_HPP
 
-#include "../KokkosOzaki_ScaledIntegers.hpp"
+#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
+#include "../KokkosOzaki_ScaledIntegers.hpp"
 #include "KokkosOzaki_ResidueReducer_Cuda.hpp"
 
 #if defined(KOKKOS_ENABLE_CUDA)
@@ -354,7 +355,7 @@ inline void scaled_integers_cuda(const Kokkos::Cuda& exec, const SplitOperand& f
       second_grid(second.integers.padded, second.integers.ld);
   const auto launch = [&](auto words) {
     using Kernel = ScaledIntegersKernel<decltype(words)::value>;
-    Kokkos::parallel_for("KokkosOzaki::scaled_integers",
+    Kokkos::parallel_for(Labels::scaled_integers,
                          typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
                              .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
                          Kernel{{first, grid, quads_are_aligned(first.vectors)},
@@ -376,7 +377,7 @@ void stored_residues_cuda(ReducerTag<R>, const Kokkos::Cuda& exec, const SplitOp
       second_grid(second.planes.padded, second.planes.ld);
   const auto launch = [&](auto reducer) {
     using Kernel = StoredResiduesKernel<decltype(reducer)>;
-    Kokkos::parallel_for("KokkosOzaki::stored_residues",
+    Kokkos::parallel_for(Labels::stored_residues,
                          typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
                              .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
                          Kernel{{first.integers, first.planes, grid},

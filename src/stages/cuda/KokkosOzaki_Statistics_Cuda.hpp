@@ -2,6 +2,7 @@
 #ifndef KOKKOSOZAKI_STATISTICS_CUDA_HPP
 #define KOKKOSOZAKI_STATISTICS_CUDA_HPP
 
+#include "../../impl/KokkosOzaki_Labels.hpp"
 #include "../host/KokkosOzaki_StageKernels.hpp"
 #include "KokkosOzaki_Tile_Cuda.hpp"
 
@@ -223,7 +224,7 @@ void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& 
   const TileGrid grid(first.count, first.length), second_grid(second.count, second.length);
   const std::int64_t records = first.count * ((first.length + chunk_length - 1) / chunk_length);
   Kokkos::parallel_for(
-      "KokkosOzaki::statistics_chunks",
+      Labels::statistics_chunks,
       typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
       Kernel{{first, chunks, grid, quads_are_aligned(component(first, 0))},
@@ -238,7 +239,7 @@ inline void statistics_join_cuda(const Kokkos::Cuda& exec, const ChunkStatistics
                                  std::int32_t* any_flagged) {
   using Kernel = CudaStages::JoinChunksKernel;
   const std::int64_t teams = (first_count + second_count + Kernel::team_vectors - 1) / Kernel::team_vectors;
-  Kokkos::parallel_for("KokkosOzaki::statistics_join",
+  Kokkos::parallel_for(Labels::statistics_join,
                        Kernel::Policy(exec, static_cast<int>(teams), Kernel::team_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
                        Kernel{in, first_count, second_count, chunks, exponent, square_sum, any_flagged});
