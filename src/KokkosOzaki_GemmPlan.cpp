@@ -226,19 +226,6 @@ Blocking PlanImpl<ExecutionSpace, Scalar>::choose_blocking(const Int8Gemm<Execut
                most_product_bytes &&
            blocking.nb > 1024)
       blocking.nb = halved(blocking.nb, vector_padding);
-  // Few and long vectors on a device: blocks of k whose residues stay in its cache, read there by the products.
-  constexpr double most_cached_bytes = 40e6, most_small_product_bytes = 16e6;
-  constexpr std::int64_t least_cached_block = 4096;
-  const double bytes_of_position =
-      static_cast<double>(products * m_num_moduli) *
-      static_cast<double>(round_up(m_m, vector_padding) + round_up(m_n, vector_padding));
-  if (is_cuda_space_v<ExecutionSpace> && !m_engine_reduces && blocking.group == m_num_moduli &&
-      static_cast<double>(m_m) * static_cast<double>(m_n) * (4 * products * m_num_moduli) <
-          most_small_product_bytes)
-    blocking.kb =
-        std::min(blocking.kb,
-                 std::max(least_cached_block,
-                          static_cast<std::int64_t>(most_cached_bytes / bytes_of_position) / 1024 * 1024));
   std::size_t needed = layout(engine, blocking).total;
   if (cap == 0) {
     if (needed == WorkspaceLayout::too_large)
@@ -359,10 +346,6 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
   }
 
   const bool fused = is_fused(m_blocking);
-  // Positions whose products meet in P before they are reduced: all moduli have a plane of their own there.
-  const std::int64_t reduced_length = m_blocking.group == m_num_moduli && !m_engine_reduces
-                                          ? std::max<std::int64_t>(max_k_block / kb, 1) * kb
-                                          : kb;
   const EpilogueOf<Scalar> epilogue{alpha, beta};
   for (std::int64_t i = 0; i < m; i += mb) {
     for (std::int64_t j = 0; j < n; j += nb) {
@@ -396,17 +379,16 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
                             engine_workspace);
             continue;
           }
-          const std::int64_t summed = l % reduced_length;
-          multiply(exec, engine, g, group_a, group_b, P, summed > 0, engine_workspace);
-          if (fused || (summed + kb < reduced_length && l + kb < k)) continue;
+          multiply(exec, engine, g, group_a, group_b, P, false, engine_workspace);
+          if (fused) continue;
           // The entries of a batch are one matrix here, with the columns of their padding.
           const ReducePlanes planes{
               p, moduli_count, bm, batched ? stride_y / g.ldp : bn, g.ldp, P, entries * g.stride_p,
               Y, stride_y};
           if constexpr (is_complex_v<Scalar>)
-            reduce_complex(exec, kernels, planes, table, l >= reduced_length);
+            reduce_complex(exec, kernels, planes, table, l > 0);
           else
-            reduce(exec, kernels, planes, table, l >= reduced_length);
+            reduce(exec, kernels, planes, table, l > 0);
         }
       }
       MatrixRef<Scalar> block = out;
