@@ -124,7 +124,8 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
 }  // namespace Impl
 
 /// \brief C_e := alpha*op(A_e)*op(B_e) + beta*C_e for every matrix e of a batch, with the bits of as many calls
-/// of gemm; each stage of the method is one launch for all of them.
+/// of gemm; each stage of the method is one launch for all of them (on a host space, for blocks that fit the
+/// caches).
 /// \tparam ExecSpace a space that KokkosOzaki was built for (docs/backends.md)
 /// \tparam ABatch, BBatch, CBatch a rank-3 Kokkos::View whose last extent is the batch, or an array (anything on
 ///   the host with size() and operator[], such as a std::vector) of rank-2 Kokkos::Views, all of the same

@@ -184,11 +184,15 @@ template <class ExecutionSpace, class Scalar>
 std::int64_t PlanImpl<ExecutionSpace, Scalar>::choose_entries(const Int8Gemm<ExecutionSpace>& engine,
                                                               std::size_t cap, Blocking whole,
                                                               std::int64_t entries) const {
-  constexpr std::size_t default_cap = std::size_t{1} << 32;  // the numbers of vectors and tiles fit 31 bits
+  constexpr std::size_t most_bytes = std::size_t{1} << 32;  // the numbers of vectors and tiles fit 31 bits
+  std::size_t default_cap = most_bytes;
+  // Blocks that stay in the caches, measured on an x86-64 CPU: a quarter faster than all entries at once.
+  if constexpr (is_host_space_v<ExecutionSpace>)
+    default_cap = std::min(most_bytes, static_cast<std::size_t>(ExecutionSpace().concurrency()) << 21);
   if (whole.kb < m_k) return 1;
   const auto fits = [&](std::int64_t count) {
     whole.entries = count;
-    return layout(engine, whole).total <= (cap == 0 ? default_cap : std::min(cap, default_cap));
+    return layout(engine, whole).total <= (cap == 0 ? default_cap : std::min(cap, most_bytes));
   };
   std::int64_t least = 1, most = std::min(entries, most_planes / (products * whole.group));
   if (fits(most)) {

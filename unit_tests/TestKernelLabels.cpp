@@ -112,6 +112,35 @@ std::vector<std::string> stages() {
   return order;
 }
 
+/// Entries of batches, one after the other in memory.
+using Batch = Kokkos::View<double***, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged>;
+
+TYPED_TEST(KernelLabelsTest, ABatchHasAsManyLaunchesAsTwoEntries) {
+  const Operand<LayoutLeft> a(spread(16, 64 * 20, 1.0, 1)), b(spread(64, 16 * 20, 1.0, 2)),
+      c(Matrix(16, 16 * 20, 0.5));
+  for (const Bound bound : both_bounds) {
+    std::vector<std::string> launches[2];
+    for (const std::size_t entries : {2, 20}) {
+      GemmOptions options = with_moduli(8, bound);
+      options.max_workspace_bytes = std::size_t{1} << 26;  // one block on every space
+      const auto run = [&] {
+        gemm_batched(TypeParam{}, "N", "N", 1.0, Batch(a.view().data(), 16, 64, entries),
+                     Batch(b.view().data(), 64, 16, entries), 0.0, Batch(c.view().data(), 16, 16, entries),
+                     options);
+        TypeParam{}.fence();
+      };
+      run();
+      const Recorder recorder;
+      run();
+      expect_labels();
+      EXPECT_TRUE(events.allocations.empty());
+      EXPECT_TRUE(events.copies.empty());
+      launches[entries == 2 ? 0 : 1] = events.kernels;
+    }
+    EXPECT_EQ(launches[0], launches[1]);
+  }
+}
+
 /// Whether the reduction has no stage of its own: the engine reduces, or a device does it together with the
 /// reconstruction, over the products of all moduli.
 template <class Space>
