@@ -328,7 +328,7 @@ std::size_t engine_bytes(const char* backend = nullptr) {
   options.backend = backend;
   const std::string name =
       GemmPlan<Space, double>(ExternalWorkspace{}, Space{}, 'N', 'N', 1, 1, 1, options).backend_name();
-  return name == "cublas" ? std::size_t{32} << 20 : 0;
+  return name == "cublas" || name == "wgmma" ? std::size_t{32} << 20 : 0;
 }
 
 /// The workspace of a product with what depends on the sizes divided by `divisor`.

@@ -159,7 +159,7 @@ std::vector<std::string> all_stages(const std::string& backend, int moduli_per_g
 
 TYPED_TEST(KernelLabelsTest, EveryKernelAndAllocationOfGemmIsLabelled) {
   release_workspaces();
-  Operands x(40, 30, 200);
+  Operands x(200, 180, 200);
   for (const char* backend : usable_backends<TypeParam>())
     for (const Bound bound : both_bounds)
       for (const int group : {0, 1}) {
@@ -179,12 +179,12 @@ TYPED_TEST(KernelLabelsTest, EveryKernelAndAllocationOfGemmIsLabelled) {
 }
 
 TYPED_TEST(KernelLabelsTest, StagesRunInOrderAndOnce) {
-  Operands x(40, 30, 200);
+  Operands x(200, 180, 200);
   for (const int group : {0, 1}) {
     SCOPED_TRACE("group " + std::to_string(group));
     GemmOptions options = with_moduli(14);
     options.moduli_per_group = group;
-    GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 40, 30, 200, options);
+    GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 200, 180, 200, options);
     const Recorder recorder;
     plan.execute(TypeParam{}, 1.0, x.a.view(), x.b.view(), 0.0, x.c.view());
     EXPECT_EQ(all_stages<TypeParam>(plan.backend_name(), group), stages());

@@ -6,20 +6,37 @@
 #include "../../src/impl/KokkosOzaki_KokkosCompat.hpp"
 #include "../KokkosOzaki_Int8Gemm.hpp"
 #include "KokkosOzaki_WgmmaKernels.hpp"
+#include "KokkosOzaki_config.hpp"
+
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+#include "../cublas/KokkosOzaki_Int8Gemm_Cublas.hpp"
+#endif
 
 namespace KokkosOzaki::Impl {
 
 /// \brief INT8 products by own kernels for compute capability 9.0, which also reduce: one launch for all
-/// moduli, INT8 residues out.
+/// moduli, INT8 residues out. Products of few rows or columns, which would leave most of a tile empty, go
+/// through cuBLAS where that is built.
 class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
  public:
   const char* name() const override { return "wgmma"; }
-  bool can_reduce(const PlaneGeometry& g) const override {
-    return !wgmma_cuts_k(Kokkos::Cuda().cuda_device(), g);
+  bool can_reduce(const PlaneGeometry& g) const override { return !is_thin(g); }
+
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+  void prepare() override {
+    m_cublas.prepare();
   }
+  /// Always that of cuBLAS: blocks of a product may be thin where the whole is not.
+  std::size_t workspace_bytes(const PlaneGeometry& g) const override {
+    return m_cublas.workspace_bytes(g);
+  }
+#endif
 
   void run(const Kokkos::Cuda& exec, const PlaneGeometry& g, const std::int8_t* rA, const std::int8_t* rB,
-           std::int32_t* P, bool accumulate, void*) override {
+           std::int32_t* P, bool accumulate, [[maybe_unused]] void* workspace) override {
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+    if (is_thin(g)) return m_cublas.run(exec, g, rA, rB, P, accumulate, workspace);
+#endif
     int status = 0;
     check(wgmma_multiply(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, status), status,
           g);
@@ -35,6 +52,18 @@ class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
   }
 
  private:
+#if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
+  static bool is_thin(const PlaneGeometry& g) {
+    return !wgmma_fits(g);
+  }
+
+  CublasInt8Gemm m_cublas;
+#else
+  static bool is_thin(const PlaneGeometry&) {
+    return false;
+  }
+#endif
+
   static void check(const char* failed, int status, const PlaneGeometry& g) {
     if (failed == nullptr) return;
     throw BackendError(std::string("KokkosOzaki: ") + failed + " failed with status " +

@@ -24,6 +24,7 @@ constexpr int tile_rows = 256;        // rows of C of a cluster
 constexpr int stage_positions = 128;  // bytes of a vector in one stage: the width of the 128-byte swizzle
 constexpr int stages = 4;
 constexpr int cluster_blocks = 2;
+constexpr int cluster_cols = tile_cols * cluster_blocks;
 constexpr int consumers = 2;  // warpgroups that multiply
 constexpr int block_threads = 128 * (consumers + 1);
 constexpr int cols_bytes = tile_cols * stage_positions, rows_bytes = tile_rows * stage_positions;
@@ -31,43 +32,28 @@ constexpr int stage_bytes = cols_bytes + rows_bytes;
 constexpr int shared_bytes = stages * stage_bytes + 2 * stages * 8 + 1024;  // with room to align to 1024
 constexpr int accumulators = 128;                                           // of a thread
 
-/// Where a cluster works: a tile of a plane, and some of its stages.
-struct Place {
-  int plane, row, col;  // in tiles
-  int first_step, steps;
-};
-
 /// How the clusters go through the tiles of all planes: columns of C in bands, so that what is at work at the
-/// same time shares its operands in L2. Where there are too few tiles for all clusters, k is cut as well.
+/// same time shares its operands in L2.
 struct Tiles {
   static constexpr std::uint32_t band = 8;
 
   std::uint32_t row_tiles, col_tiles, planes;  // of one plane, in clusters
-  std::uint32_t splits;                        // of k
-  int steps, steps_of_split;                   // stages of a tile, and of a part of it
 
   __host__ __device__ std::uint32_t per_plane() const { return row_tiles * col_tiles; }
-  __host__ __device__ std::uint32_t total() const { return per_plane() * planes * splits; }
+  __host__ __device__ std::uint32_t total() const { return per_plane() * planes; }
 
-  __device__ Place place(std::uint32_t index) const {
-    Place at;
-    const int split = static_cast<int>(index % splits);
-    at.first_step = split * steps_of_split;
-    at.steps = min(steps_of_split, steps - at.first_step);
-    index /= splits;
-    at.plane = static_cast<int>(index / per_plane());
+  __device__ void place(std::uint32_t index, int& plane, int& row, int& col) const {
+    plane = static_cast<int>(index / per_plane());
     std::uint32_t rest = index % per_plane();
     const std::uint32_t first = rest / (band * row_tiles) * band;
     const std::uint32_t width = min(band, col_tiles - first);
     rest -= first * row_tiles;
-    at.col = static_cast<int>(first + rest % width);
-    at.row = static_cast<int>(rest / width);
-    return at;
+    col = static_cast<int>(first + rest % width);
+    row = static_cast<int>(rest / width);
   }
 };
 
 enum class Output { products, residues };
-enum class Store { over, onto, atomically };  // what is there is replaced, or added to; by several blocks
 
 /// Where a launch writes; entry (i, j) of plane p at p * stride + j * ld + i.
 struct Target {
@@ -76,6 +62,7 @@ struct Target {
   std::int64_t rows, cols;  // padded: what may be written
   const ModuliTable* table;
   int first;  // modulus of plane 0
+  int steps;  // stages of a tile
   int planes_per_modulus;
 };
 
@@ -207,7 +194,7 @@ __device__ inline std::uint32_t reduced(std::int32_t product, const int4& c, std
 
 /// \brief Residues of a warpgroup's 64 columns x 256 rows. A thread has two neighbouring rows of 32 groups of
 /// eight in two columns; four lanes exchange theirs, so that each stores a whole group.
-template <Store How>
+template <bool Accumulate>
 __device__ inline void store_residues(const std::int32_t (&d)[accumulators], const Target& target, int plane,
                                       std::int64_t row, std::int64_t col, int lane) {
   const int4 c = __ldg(reinterpret_cast<const int4*>(
@@ -226,7 +213,7 @@ __device__ inline void store_residues(const std::int32_t (&d)[accumulators], con
       for (int i = 0; i < 4; ++i) {
         const int at = 4 * (group + i) + 2 * half;
         std::int32_t before[2] = {0, 0};
-        if constexpr (How == Store::onto) {
+        if constexpr (Accumulate) {
           if (inside && row + 8 * (group + i) < target.rows) {
             const char2 old = *reinterpret_cast<const char2*>(y + 8 * (group + i) + 2 * quarter);
             before[0] = old.x, before[1] = old.y;
@@ -252,7 +239,7 @@ __device__ inline void store_residues(const std::int32_t (&d)[accumulators], con
   }
 }
 
-template <Store How>
+template <bool Accumulate>
 __device__ inline void store_products(const std::int32_t (&d)[accumulators], const Target& target, int plane,
                                       std::int64_t row, std::int64_t col, int lane) {
 #pragma unroll
@@ -266,20 +253,15 @@ __device__ inline void store_products(const std::int32_t (&d)[accumulators], con
       if (row + 8 * group < target.rows) {
         auto* to = reinterpret_cast<int2*>(p + 8 * group);
         int2 word = make_int2(d[4 * group + 2 * half], d[4 * group + 2 * half + 1]);
-        if constexpr (How == Store::atomically) {
-          atomicAdd(&to->x, word.x);
-          atomicAdd(&to->y, word.y);
-        } else {
-          if constexpr (How == Store::onto) word.x += to->x, word.y += to->y;
-          *to = word;
-        }
+        if constexpr (Accumulate) word.x += to->x, word.y += to->y;
+        *to = word;
       }
   }
 }
 
 #endif
 
-template <Output Kind, Store How>
+template <Output Kind, bool Accumulate>
 __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_threads, 1)
     multiply_kernel(const __grid_constant__ CUtensorMap rows_map,
                     const __grid_constant__ CUtensorMap cols_map, const __grid_constant__ Target target,
@@ -308,16 +290,17 @@ __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_t
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) {
       for (std::uint32_t index = cluster; index < tiles.total(); index += clusters) {
-        const Place at = tiles.place(index);
-        const int first_row = at.row * tile_rows + block * (tile_rows / cluster_blocks);
-        const int first_col = (at.col * cluster_blocks + block) * tile_cols;
-        for (int step = at.first_step; step < at.first_step + at.steps; ++step) {
+        int plane, row, col;
+        tiles.place(index, plane, row, col);
+        const int first_row = row * tile_rows + block * (tile_rows / cluster_blocks);
+        const int first_col = (col * cluster_blocks + block) * tile_cols;
+        for (int step = 0; step < target.steps; ++step) {
           barrier_wait(empty + 8 * stage, phase ^ 1);
           const std::uint32_t cols = shared + stage * stage_bytes, barrier = full + 8 * stage;
           barrier_expect(barrier, stage_bytes);
-          copy_box(cols, cols_map, barrier, step * stage_positions, first_col, at.plane);
+          copy_box(cols, cols_map, barrier, step * stage_positions, first_col, plane);
           copy_box_to_cluster(cols + cols_bytes + block * (rows_bytes / cluster_blocks), rows_map, barrier,
-                              step * stage_positions, first_row, at.plane);
+                              step * stage_positions, first_row, plane);
           advance();
         }
       }
@@ -329,9 +312,10 @@ __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_t
     const bool signals = threadIdx.x % 128 < cluster_blocks;
     std::int32_t d[accumulators];
     for (std::uint32_t index = cluster; index < tiles.total(); index += clusters) {
-      const Place at = tiles.place(index);
+      int plane, row, col;
+      tiles.place(index, plane, row, col);
       int last = -1;  // stage whose products are still under way
-      for (int step = 0; step < at.steps; ++step) {
+      for (int step = 0; step < target.steps; ++step) {
         barrier_wait(full + 8 * stage, phase);
         const std::uint32_t cols = shared + stage * stage_bytes;
         const std::uint64_t cols_at = operand_descriptor(cols + (warpgroup - 1) * (cols_bytes / consumers));
@@ -350,13 +334,13 @@ __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_t
       multiply_wait<0>();
       multiply_fence(d);
       if (signals) barrier_arrive(empty + 8 * last, threadIdx.x % 128);
-      const std::int64_t first_row = std::int64_t{at.row} * tile_rows;
+      const std::int64_t first_row = std::int64_t{row} * tile_rows;
       const std::int64_t first_col =
-          (std::int64_t{at.col} * cluster_blocks + block) * tile_cols + (warpgroup - 1) * 64 + warp * 16;
+          (std::int64_t{col} * cluster_blocks + block) * tile_cols + (warpgroup - 1) * 64 + warp * 16;
       if constexpr (Kind == Output::residues)
-        store_residues<How>(d, target, at.plane, first_row, first_col, lane);
+        store_residues<Accumulate>(d, target, plane, first_row, first_col, lane);
       else
-        store_products<How>(d, target, at.plane, first_row, first_col, lane);
+        store_products<Accumulate>(d, target, plane, first_row, first_col, lane);
     }
   }
   cluster_sync();  // no block may leave while the other still writes to it
@@ -394,46 +378,27 @@ constexpr std::int64_t padded(std::int64_t size, std::int64_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-/// \param clusters  of the device
-Tiles tiles_of(const PlaneGeometry& g, std::uint32_t clusters) {
-  constexpr int least_steps = 8;  // of a part of k: less does not pay for its sums
-  const auto count = [](std::int64_t size, std::int64_t tile) {
-    return static_cast<std::uint32_t>(std::min<std::int64_t>((padded(size, 16) + tile - 1) / tile, 1 << 30));
-  };
-  Tiles tiles{};
-  tiles.row_tiles = count(g.m, tile_rows);
-  tiles.col_tiles = count(g.n, tile_cols * cluster_blocks);
-  tiles.planes = static_cast<std::uint32_t>(g.count);
-  tiles.steps = static_cast<int>((padded(g.k, 64) + stage_positions - 1) / stage_positions);
-  // Sizes that no memory could hold come here as well: nothing may overflow.
-  const double whole = 1.0 * tiles.row_tiles * tiles.col_tiles * tiles.planes;
-  const std::uint32_t most = whole < clusters ? static_cast<std::uint32_t>(clusters / whole) : 1;
-  const std::uint32_t splits =
-      std::min(most, std::max(1u, static_cast<std::uint32_t>(tiles.steps) / least_steps));
-  tiles.steps_of_split = (tiles.steps + static_cast<int>(splits) - 1) / static_cast<int>(splits);
-  tiles.splits = static_cast<std::uint32_t>((tiles.steps + tiles.steps_of_split - 1) / tiles.steps_of_split);
-  return tiles;
-}
-
-std::uint32_t clusters_of(int device) {
-  int processors = 0;
-  if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 1;
-  return static_cast<std::uint32_t>(processors / cluster_blocks);
-}
-
-template <Output Kind, Store How>
-const char* launch(cudaStream_t stream, std::uint32_t clusters, const PlaneGeometry& g, const std::int8_t* rA,
-                   const std::int8_t* rB, Target target, const Tiles& tiles, int& status) {
+template <Output Kind>
+const char* launch(cudaStream_t stream, int device, const PlaneGeometry& g, const std::int8_t* rA,
+                   const std::int8_t* rB, Target target, bool accumulate, int& status) {
   const std::int64_t k = padded(g.k, 64);
   target.rows = padded(g.m, 16), target.cols = padded(g.n, 16);
   target.ld = g.ldp, target.stride = g.stride_p;
+  target.steps = static_cast<int>((k + stage_positions - 1) / stage_positions);
   CUtensorMap rows, cols;
   if (const char* failed =
           make_map(rows, rA, k, target.rows, g.lda, g.stride_a, g.count, tile_rows / cluster_blocks, status))
     return failed;
   if (const char* failed = make_map(cols, rB, k, target.cols, g.ldb, g.stride_b, g.count, tile_cols, status))
     return failed;
-  const auto kernel = multiply_kernel<Kind, How>;
+  const Tiles tiles{static_cast<std::uint32_t>((target.rows + tile_rows - 1) / tile_rows),
+                    static_cast<std::uint32_t>((target.cols + cluster_cols - 1) / cluster_cols),
+                    static_cast<std::uint32_t>(g.count)};
+  int processors = 0;
+  status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (status != cudaSuccess) return "cudaDeviceGetAttribute";
+  const auto clusters = static_cast<std::uint32_t>(processors / cluster_blocks);
+  const auto kernel = accumulate ? multiply_kernel<Kind, true> : multiply_kernel<Kind, false>;
   status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   if (status != cudaSuccess) return "cudaFuncSetAttribute";
   const unsigned blocks = cluster_blocks * std::min(tiles.total(), clusters);
@@ -451,50 +416,29 @@ bool wgmma_usable(int device) {
          major == 9 && minor == 0;
 }
 
-bool wgmma_cuts_k(int device, const PlaneGeometry& geometry) {
-  return tiles_of(geometry, clusters_of(device)).splits > 1;
+bool wgmma_fits(const PlaneGeometry& g) {
+  // In floating point: sizes that no memory could hold come here as well.
+  const auto share = [](std::int64_t size, int tile) {
+    return static_cast<double>(size) / static_cast<double>(padded(size, tile));
+  };
+  return share(g.m, tile_rows) * share(g.n, cluster_cols) > 0.25;
 }
 
-const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry& g, const std::int8_t* rA,
-                           const std::int8_t* rB, std::int32_t* P, bool accumulate, int& status) {
-  const std::uint32_t clusters = clusters_of(device);
-  const Tiles tiles = tiles_of(g, clusters);
+const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry& geometry,
+                           const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
+                           int& status) {
   Target target{};
   target.data = P;
-  if (tiles.splits > 1) {
-    // All rows and columns that the kernel may write.
-    const bool contiguous = g.ldp == padded(g.m, 16) && g.stride_p == g.ldp * padded(g.n, 16);
-    if (!accumulate && contiguous) {
-      status = cudaMemsetAsync(P, 0, static_cast<std::size_t>(g.stride_p * g.count) * sizeof(std::int32_t),
-                               stream);
-      if (status != cudaSuccess) return "cudaMemsetAsync";
-    } else if (!accumulate) {
-      const std::size_t width = static_cast<std::size_t>(padded(g.m, 16)) * sizeof(std::int32_t);
-      for (int p = 0; p < g.count; ++p) {
-        status = cudaMemset2DAsync(P + p * g.stride_p, static_cast<std::size_t>(g.ldp) * sizeof(std::int32_t),
-                                   0, width, static_cast<std::size_t>(padded(g.n, 16)), stream);
-        if (status != cudaSuccess) return "cudaMemset2DAsync";
-      }
-    }
-    return launch<Output::products, Store::atomically>(stream, clusters, g, rA, rB, target, tiles, status);
-  }
-  if (accumulate)
-    return launch<Output::products, Store::onto>(stream, clusters, g, rA, rB, target, tiles, status);
-  return launch<Output::products, Store::over>(stream, clusters, g, rA, rB, target, tiles, status);
+  return launch<Output::products>(stream, device, geometry, rA, rB, target, accumulate, status);
 }
 
-const char* wgmma_multiply_reduce(cudaStream_t stream, int device, const PlaneGeometry& g,
+const char* wgmma_multiply_reduce(cudaStream_t stream, int device, const PlaneGeometry& geometry,
                                   const std::int8_t* rA, const std::int8_t* rB, const ModuliTable* table,
                                   int first, std::int8_t* Y, bool accumulate, int& status) {
-  const std::uint32_t clusters = clusters_of(device);
-  Tiles tiles = tiles_of(g, clusters);
-  tiles.splits = 1, tiles.steps_of_split = tiles.steps;  // a residue needs the whole sum
   Target target{};
   target.data = Y, target.table = table, target.first = first;
-  target.planes_per_modulus = g.planes_per_modulus;
-  if (accumulate)
-    return launch<Output::residues, Store::onto>(stream, clusters, g, rA, rB, target, tiles, status);
-  return launch<Output::residues, Store::over>(stream, clusters, g, rA, rB, target, tiles, status);
+  target.planes_per_modulus = geometry.planes_per_modulus;
+  return launch<Output::residues>(stream, device, geometry, rA, rB, target, accumulate, status);
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -18,8 +18,8 @@ namespace KokkosOzaki::Impl {
 /// Whether the device has the instructions of sm_90a. \param device  CUDA device number
 bool wgmma_usable(int device);
 
-/// Whether there are so few tiles that several clusters share one and its sums meet in P.
-bool wgmma_cuts_k(int device, const PlaneGeometry& geometry);
+/// Whether the tiles of 256 x 256 entries are filled by more than a quarter.
+bool wgmma_fits(const PlaneGeometry& geometry);
 
 /// \brief Enqueues P[p] = rA[p]^T rB[p] of all planes; contract as Int8Gemm::run.
 /// \return a null pointer, or the call that failed, with its code in `status`
