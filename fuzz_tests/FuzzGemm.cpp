@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -32,8 +33,8 @@ using Space = Kokkos::DefaultHostExecutionSpace;
 template <class... Scalars>
 struct ScalarList {};
 
-/// The scalars of the library: an entry here, and its FuzzScalar below.
-using FuzzScalars = ScalarList<double>;
+/// The scalars of the library.
+using FuzzScalars = ScalarList<double, float, Kokkos::complex<double>, Kokkos::complex<float>>;
 
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "FAILED: %s\n", what.c_str());
@@ -46,83 +47,157 @@ void require(bool holds, const What& what) {
   if (!holds) fail(what());
 }
 
+/// \brief What the target needs to know about a real format: its bits, and numbers from bytes.
+template <class Real>
+struct FuzzReal;
+
+template <>
+struct FuzzReal<double> {
+  using Bits = std::uint64_t;
+  static constexpr Bits poison = 0x7FF8'0123'4567'89AB;  // a NaN that nothing computes
+  static constexpr double usual[] = {1.0, 0.0,   -1.0,      -0.0,     0.5,       -2.0,
+                                     0.3, 1e300, 0x1p-1060, HUGE_VAL, -HUGE_VAL, NAN};
+  static constexpr int lows[] = {0, -10, -30, -200, -540, -1023, -1074, -1090, 500, 900, 1000};
+  static double rounded(const ExactNumber& x) { return round_to_double(x); }
+};
+
+template <>
+struct FuzzReal<float> {
+  using Bits = std::uint32_t;
+  static constexpr Bits poison = 0x7FC1'2345;
+  static constexpr float usual[] = {1.0F, 0.0F,  -1.0F,     -0.0F,     0.5F,       -2.0F,
+                                    0.3F, 1e37F, 0x1p-140F, HUGE_VALF, -HUGE_VALF, NAN};
+  static constexpr int lows[] = {0, -10, -30, -60, -75, -126, -149, -155, 40, 63, 120};
+  static float rounded(const ExactNumber& x) { return round_to_float(x); }
+};
+
+template <class Scalar>
+struct RealOfScalar {
+  using type = Scalar;
+  static constexpr int parts = 1;
+};
+template <class R>
+struct RealOfScalar<Kokkos::complex<R>> {
+  using type = R;
+  static constexpr int parts = 2;
+};
+
 /// \brief What the target needs to know about a scalar: entries from bytes, comparison, and the definition of the
 /// result.
 template <class Scalar>
-struct FuzzScalar;
+struct FuzzScalar {
+  using Real = typename RealOfScalar<Scalar>::type;
+  using Format = FuzzReal<Real>;
+  using Limits = std::numeric_limits<Real>;
+  using Values = MatrixOf<Scalar>;
+  static constexpr int parts = RealOfScalar<Scalar>::parts;
+  static constexpr bool is_complex = parts == 2;
 
-template <>
-struct FuzzScalar<double> {
-  static std::uint64_t bits(double x) {
-    std::uint64_t b;
+  static Real real(const Scalar& x) {
+    if constexpr (is_complex)
+      return x.real();
+    else
+      return x;
+  }
+  static Real imag(const Scalar& x) {
+    if constexpr (is_complex)
+      return x.imag();
+    else
+      return static_cast<void>(x), Real(0);
+  }
+  static Real part(const Scalar& x, int which) { return which == 0 ? real(x) : imag(x); }
+  static Scalar make(Real re, Real im) {
+    if constexpr (is_complex)
+      return Scalar(re, im);
+    else
+      return static_cast<void>(im), re;
+  }
+  static Scalar conjugate(const Scalar& x) { return make(real(x), -imag(x)); }
+
+  static typename Format::Bits bits(Real x) {
+    typename Format::Bits b;
     std::memcpy(&b, &x, sizeof(b));
     return b;
   }
-  static double from_bits(std::uint64_t b) {
-    double x;
+  static Real from_bits(std::uint64_t word) {
+    const auto b = static_cast<typename Format::Bits>(word);
+    Real x;
     std::memcpy(&x, &b, sizeof(x));
     return x;
   }
 
-  /// A NaN that nothing computes.
-  static double poison() { return from_bits(0x7FF8'0123'4567'89ABULL); }
-  static bool same_value(double x, double y) {
-    return bits(x) == bits(y) || (std::isnan(x) && std::isnan(y));
+  static Scalar poison() { return make(from_bits(Format::poison), from_bits(Format::poison)); }
+  static bool same_bits(const Scalar& x, const Scalar& y) {
+    return bits(real(x)) == bits(real(y)) && bits(imag(x)) == bits(imag(y));
   }
-  static bool same_bits(double x, double y) { return bits(x) == bits(y); }
-  static bool is_finite(double x) { return std::isfinite(x); }
-  static std::string text(double x) {
-    char text[64];
-    std::snprintf(text, sizeof(text), "%a", x);
+  static bool same_value(const Scalar& x, const Scalar& y) {
+    const auto same = [](Real u, Real v) { return bits(u) == bits(v) || (std::isnan(u) && std::isnan(v)); };
+    return same(real(x), real(y)) && same(imag(x), imag(y));
+  }
+  static bool is_finite(const Scalar& x) { return std::isfinite(real(x)) && std::isfinite(imag(x)); }
+  static bool is_number(const Scalar& x, Real value) { return real(x) == value && imag(x) == 0; }
+  static std::string text(const Scalar& x) {
+    char text[100];
+    std::snprintf(text, sizeof(text), "(%a, %a)", static_cast<double>(real(x)), static_cast<double>(imag(x)));
     return text;
   }
 
-  static double factor(ByteSource& bytes) {
-    constexpr double usual[] = {1.0, 0.0,   -1.0,      -0.0,     0.5,       -2.0,
-                                0.3, 1e300, 0x1p-1060, HUGE_VAL, -HUGE_VAL, NAN};
-    return bytes.one_in(4) ? from_bits(bytes.word(8)) : bytes.pick(usual);
+  /// An entry of any bits.
+  static Scalar any(ByteSource& bytes) {
+    Real x[2] = {0, 0};
+    for (int which = 0; which < parts; ++which) x[which] = from_bits(bytes.word(sizeof(Real)));
+    return make(x[0], x[1]);
+  }
+  static Scalar factor(ByteSource& bytes) {
+    if (bytes.one_in(4)) return any(bytes);
+    const Real re = bytes.pick(Format::usual);
+    return make(re, is_complex && bytes.one_in(2) ? bytes.pick(Format::usual) : Real(0));
   }
 
   /// \brief Entries of one operand: magnitudes, significands, and how many zeros and special values.
   class Entries {
    public:
     explicit Entries(ByteSource& bytes) {
-      constexpr int lows[] = {0, -10, -30, -200, -540, -1023, -1074, -1090, 500, 900, 1000};
       constexpr int ranges[] = {0, 1, 5, 20, 60, 130, 600, 2100};
-      m_low = bytes.pick(lows);
-      m_high = std::min(m_low + bytes.pick(ranges), 1023);
+      m_low = bytes.pick(Format::lows);
+      m_high = std::min(m_low + bytes.pick(ranges), Limits::max_exponent - 1);
       m_significand = bytes.below(5);
       m_zero_in = bytes.below(4) == 3 ? 2 : 1000;
       m_special_in = bytes.below(4) == 3 ? 2 + bytes.byte() : 0;
       m_negative = bytes.below(3);
     }
 
-    double operator()(Random& random) const {
+    Scalar operator()(Random& random) const {
+      const Real re = number(random);
+      return make(re, is_complex ? number(random) : Real(0));
+    }
+
+   private:
+    Real number(Random& random) const {
       if (m_special_in != 0 && random.integer(1, m_special_in) == 1) {
-        constexpr double special[] = {HUGE_VAL, -HUGE_VAL, NAN, HUGE_VAL};
+        constexpr Real inf = Limits::infinity(), special[] = {inf, -inf, Limits::quiet_NaN(), inf};
         return special[random.integer(0, 3)];
       }
       const bool negative = m_negative == 1 || (m_negative == 0 && random.integer(0, 1) == 1);
-      double x = 0.0;
+      Real x = 0;
       if (random.integer(1, m_zero_in) != 1) {
         x = std::ldexp(significand(random), static_cast<int>(random.integer(m_low, m_high)));
       }
       return negative ? -x : x;
     }
 
-   private:
-    double significand(Random& random) const {
+    Real significand(Random& random) const {
       switch (m_significand) {
         case 0:
-          return 1.0 + random.unit();
+          return static_cast<Real>(1.0 + random.unit());
         case 1:
-          return 1.0;
+          return 1;
         case 2:
-          return 0x1.fffffffffffffp+0;
+          return 2 - Limits::epsilon();
         case 3:
-          return 1.0 + static_cast<double>(random.integer(0, 127)) / 128;
+          return 1 + static_cast<Real>(random.integer(0, 127)) / 128;
         default:
-          return random.integer(0, 1) == 0 ? 0x1.0000000000001p+0 : 0x1.8p+0;
+          return random.integer(0, 1) == 0 ? 1 + Limits::epsilon() : Real(1.5);
       }
     }
 
@@ -149,54 +224,104 @@ struct FuzzScalar<double> {
     return significand < 0 ? mpz_class(-value) : value;
   }
 
+  /// The vectors, the parts of a position side by side; those with special values are zero.
+  static Matrix numbers(const Values& x, bool vectors_are_rows, std::vector<bool>& flagged) {
+    const std::int64_t vectors = vectors_are_rows ? x.rows() : x.cols(),
+                       k = vectors_are_rows ? x.cols() : x.rows();
+    Matrix all(vectors, parts * k);
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      const auto entry = [&](std::int64_t l) { return vectors_are_rows ? x(v, l) : x(l, v); };
+      bool special = false;
+      for (std::int64_t l = 0; l < k; ++l) special = special || !is_finite(entry(l));
+      flagged.push_back(special);
+      for (std::int64_t l = 0; l < k && !special; ++l)
+        for (int which = 0; which < parts; ++which)
+          all(v, parts * l + which) = static_cast<double>(part(entry(l), which));
+    }
+    return all;
+  }
+
   /// op(A) op(B) as docs/method.md and docs/accuracy.md define it, before alpha and beta.
-  static Matrix product(const Matrix& A, const Matrix& B, int s, Bound bound, Rounding rounding) {
+  static Values product(const Values& A, const Values& B, int s, Bound bound, Rounding rounding) {
     const std::int64_t m = A.rows(), n = B.cols(), k = A.cols();
-    Matrix A0 = A, B0 = B;
-    std::vector<bool> row_flagged(static_cast<std::size_t>(m)), col_flagged(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t l = 0; l < k; ++l)
-        if (!std::isfinite(A(i, l))) row_flagged[static_cast<std::size_t>(i)] = true;
-      for (std::int64_t l = 0; l < k && row_flagged[static_cast<std::size_t>(i)]; ++l) A0(i, l) = 0.0;
-    }
-    for (std::int64_t j = 0; j < n; ++j) {
-      for (std::int64_t l = 0; l < k; ++l)
-        if (!std::isfinite(B(l, j))) col_flagged[static_cast<std::size_t>(j)] = true;
-      for (std::int64_t l = 0; l < k && col_flagged[static_cast<std::size_t>(j)]; ++l) B0(l, j) = 0.0;
-    }
-    const Exponents exponents = ExponentModel(A0, B0).exponents(s, bound);
-    std::vector<mpz_class> a, b;
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t l = 0; l < k; ++l)
-        a.push_back(integer(A0(i, l), exponents.alpha[static_cast<std::size_t>(i)], rounding));
-    for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t l = 0; l < k; ++l)
-        b.push_back(integer(B0(l, j), exponents.beta[static_cast<std::size_t>(j)], rounding));
+    std::vector<bool> row_flagged, col_flagged;
+    const Matrix a_numbers = numbers(A, true, row_flagged), b_numbers = numbers(B, false, col_flagged);
+    const Exponents exponents =
+        ExponentModel(a_numbers, b_numbers.transposed(), parts, sizeof(Real) == 4).exponents(s, bound);
+    const auto integers = [&](const Matrix& x, const std::vector<int>& scales) {
+      std::vector<mpz_class> all;
+      for (std::int64_t v = 0; v < x.rows(); ++v)
+        for (std::int64_t l = 0; l < x.cols(); ++l)
+          all.push_back(integer(x(v, l), scales[static_cast<std::size_t>(v)], rounding));
+      return all;
+    };
+    const std::vector<mpz_class> a = integers(a_numbers, exponents.alpha),
+                                 b = integers(b_numbers, exponents.beta);
     const mpz_class range = Detail::range_budget(s);
-    Matrix t(m, n);
+    Values t(m, n);
     for (std::int64_t j = 0; j < n; ++j)
       for (std::int64_t i = 0; i < m; ++i) {
         const auto row = static_cast<std::size_t>(i), col = static_cast<std::size_t>(j);
         if (row_flagged[row] || col_flagged[col]) {
-          for (std::int64_t l = 0; l < k; ++l)
-            if (!std::isfinite(A(i, l)) || !std::isfinite(B(l, j))) t(i, j) += A(i, l) * B(l, j);
+          t(i, j) = special_dot(A, B, i, j);
           continue;
         }
-        mpz_class X = 0;
-        for (std::int64_t l = 0; l < k; ++l)
-          X += a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(j * k + l)];
-        require(abs(X) <= range, [&] { return std::string("the model itself leaves the range"); });
-        t(i, j) = round_to_double({X, -static_cast<long>(exponents.alpha[row]) - exponents.beta[col]});
+        mpz_class X[2] = {0, 0};
+        for (std::int64_t l = 0; l < k; ++l) {
+          const mpz_class *x = &a[static_cast<std::size_t>((i * k + l) * parts)],
+                          *y = &b[static_cast<std::size_t>((j * k + l) * parts)];
+          X[0] += x[0] * y[0];
+          if (is_complex) X[0] -= x[1] * y[1], X[1] += x[0] * y[1] + x[1] * y[0];
+        }
+        Real rounded[2] = {0, 0};
+        for (int which = 0; which < parts; ++which) {
+          require(abs(X[which]) <= range, [&] { return std::string("the model itself leaves the range"); });
+          rounded[which] =
+              Format::rounded({X[which], -static_cast<long>(exponents.alpha[row]) - exponents.beta[col]});
+        }
+        t(i, j) = make(rounded[0], rounded[1]);
       }
     return t;
   }
 
-  static double combined(double alpha, double t, double beta, double c) {
-    if (beta == 0) return alpha == 1 ? t : alpha * t;
-    const double scaled_c = beta * c;
-    return std::fma(alpha, t, scaled_c);
+  /// The sum of those products of parts that have a factor which is no number.
+  static Scalar special_dot(const Values& A, const Values& B, std::int64_t i, std::int64_t j) {
+    const auto special = [](Real x, Real y) {
+      return std::isfinite(x) && std::isfinite(y) ? Real(0) : x * y;
+    };
+    Real re = 0, im = 0;
+    for (std::int64_t l = 0; l < A.cols(); ++l) {
+      const Scalar x = A(i, l), y = B(l, j);
+      re += special(real(x), real(y));
+      if (!is_complex) continue;
+      re -= special(imag(x), imag(y));
+      im += special(real(x), imag(y));
+      im += special(imag(x), real(y));
+    }
+    return make(re, im);
   }
-  static double scaled(double beta, double c) { return beta == 0 ? 0.0 : beta == 1 ? c : beta * c; }
+
+  static Scalar scaled(const Scalar& beta, const Scalar& c) {
+    if (is_number(beta, 0)) return Scalar(0);
+    if (is_number(beta, 1)) return c;
+    if constexpr (is_complex) {
+      const Real across = imag(beta) * imag(c), along = imag(beta) * real(c);
+      return Scalar(std::fma(real(beta), real(c), -across), std::fma(real(beta), imag(c), along));
+    } else {
+      return beta * c;
+    }
+  }
+  static Scalar combined(const Scalar& alpha, const Scalar& t, const Scalar& beta, const Scalar& c) {
+    if (is_number(beta, 0) && is_number(alpha, 1)) return t;
+    const Scalar p = scaled(beta, c);
+    if constexpr (is_complex) {
+      if (is_number(alpha, 1)) return Scalar(real(t) + real(p), imag(t) + imag(p));
+      return Scalar(std::fma(real(alpha), real(t), std::fma(-imag(alpha), imag(t), real(p))),
+                    std::fma(real(alpha), imag(t), std::fma(imag(alpha), real(t), imag(p))));
+    } else {
+      return is_number(beta, 0) ? alpha * t : std::fma(alpha, t, p);
+    }
+  }
 };
 
 /// \brief An operand in memory of exactly the bytes that its strides span: one step further is an error of the
@@ -245,6 +370,7 @@ struct Shape {
 template <class Scalar>
 class Case {
   using Traits = FuzzScalar<Scalar>;
+  using Values = MatrixOf<Scalar>;
   using View = Kokkos::View<Scalar**, Kokkos::LayoutStride, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
 
  public:
@@ -278,7 +404,7 @@ class Case {
     }
     options(bytes);
     m_alpha = Traits::factor(bytes), m_beta = Traits::factor(bytes);
-    m_path = bytes.below(3);
+    m_path = bytes.below(4);
     const typename Traits::Entries a(bytes), b(bytes), c(bytes);
     Random random(bytes.word(4) + 1);
     m_memory[0].assign(static_cast<std::size_t>(std::max(m_a.end(), m_c_memory == 0 ? m_c.end() : 0)),
@@ -295,14 +421,14 @@ class Case {
       const Shape& shape = operand == 0 ? m_a : m_b;
       if (shape.rows == 0 || shape.cols == 0) break;
       const auto place = shape.at(bytes.byte() % shape.rows, bytes.byte() % shape.cols);
-      m_memory[operand][static_cast<std::size_t>(place)] = Traits::from_bits(bytes.word(8));
+      m_memory[operand][static_cast<std::size_t>(place)] = Traits::any(bytes);
     }
   }
 
   void run() {
     std::vector<Scalar> before[3];
     for (int x = 0; x < 3; ++x) before[x] = m_memory[x];
-    const Matrix A = values(m_memory[0], m_a), B = values(m_memory[1], m_b),
+    const Values A = values(m_memory[0], m_a), B = values(m_memory[1], m_b),
                  C = values(m_memory[m_c_memory], m_c);
     const bool wrong = is_wrong(), may_refuse = is_unusual(), shares = c_shares_an_entry();
 
@@ -341,11 +467,10 @@ class Case {
 
     const bool only_beta = m_alpha == Scalar(0) || m_k == 0;
     if (m_m == 0 || m_n == 0) return;
-    const bool turned_a = is_turned(m_letters[0]), turned_b = is_turned(m_letters[1]);
-    const Matrix t = only_beta ? Matrix(m_m, m_n)
-                               : Traits::product(turned_a ? A.transposed() : A, turned_b ? B.transposed() : B,
+    const Values t = only_beta ? Values(m_m, m_n)
+                               : Traits::product(operated(A, m_letters[0]), operated(B, m_letters[1]),
                                                  used_moduli(), m_options.bound, m_options.rounding);
-    const Matrix got = values(m_memory[m_c_memory], m_c);
+    const Values got = values(m_memory[m_c_memory], m_c);
     for (std::int64_t j = 0; j < m_n; ++j)
       for (std::int64_t i = 0; i < m_m; ++i) {
         const Scalar expected =
@@ -395,16 +520,27 @@ class Case {
     for (const std::int64_t place : shape.places()) memory[static_cast<std::size_t>(place)] = entries(random);
   }
 
-  static Matrix values(const std::vector<Scalar>& memory, const Shape& shape) {
-    Matrix x(shape.rows, shape.cols);
+  static Values values(const std::vector<Scalar>& memory, const Shape& shape) {
+    Values x(shape.rows, shape.cols);
     for (std::int64_t j = 0; j < shape.cols; ++j)
       for (std::int64_t i = 0; i < shape.rows; ++i)
         x(i, j) = memory[static_cast<std::size_t>(shape.at(i, j))];
     return x;
   }
 
-  View view(int memory, const Shape& shape) {
-    return View(m_memory[memory].data() + shape.offset,
+  /// op(x)
+  static Values operated(const Values& x, char letter) {
+    if (!is_turned(letter)) return x;
+    Values y = x.transposed();
+    if (letter == 'C' || letter == 'c')
+      for (std::int64_t j = 0; j < y.cols(); ++j)
+        for (std::int64_t i = 0; i < y.rows(); ++i) y(i, j) = Traits::conjugate(y(i, j));
+    return y;
+  }
+
+  View view(int memory, const Shape& shape) { return view(m_memory[memory], shape); }
+  static View view(std::vector<Scalar>& memory, const Shape& shape) {
+    return View(memory.data() + shape.offset,
                 Kokkos::LayoutStride(
                     static_cast<std::size_t>(shape.rows), static_cast<std::size_t>(shape.strides.row),
                     static_cast<std::size_t>(shape.cols), static_cast<std::size_t>(shape.strides.col)));
@@ -414,6 +550,7 @@ class Case {
     const View a = view(0, m_a), b = view(1, m_b), c = view(m_c_memory, m_c);
     const char texts[] = {m_letters[0], '\0', m_letters[1], '\0'};
     if (m_path == 0) return gemm(Space{}, texts, texts + 2, m_alpha, a, b, m_beta, c, m_options);
+    if (m_path == 3) return call_batch(texts, texts + 2);
     const bool can_run = GemmPlan<Space, Scalar>::can_run(m_m, m_n, m_k, m_options);
     try {
       if (m_path == 1) {
@@ -442,6 +579,51 @@ class Case {
     }
   }
 
+  /// A batch of this product and others of its shape; those have the bits of calls of their own.
+  void call_batch(const char* transA, const char* transB) {
+    const std::size_t others = 2;
+    std::vector<Scalar> a[others], b[others], c[others];
+    std::vector<View> A{view(0, m_a)}, B{view(1, m_b)}, C{view(m_c_memory, m_c)};
+    for (std::size_t e = 0; e < others; ++e) {
+      // the same entries in other places: turned around
+      a[e].assign(static_cast<std::size_t>(m_a.end()), Traits::poison());
+      b[e].assign(static_cast<std::size_t>(m_b.end()), Traits::poison());
+      c[e].assign(static_cast<std::size_t>(m_c.end()), Traits::poison());
+      const auto copy = [](const std::vector<Scalar>& from, std::vector<Scalar>& to, const Shape& shape,
+                           std::size_t turn) {
+        const std::vector<std::int64_t> places = shape.places();
+        for (std::size_t p = 0; p < places.size(); ++p)
+          to[static_cast<std::size_t>(places[p])] =
+              from[static_cast<std::size_t>(places[(p + 5 * turn) % places.size()])];
+      };
+      copy(m_memory[0], a[e], m_a, e + 1), copy(m_memory[1], b[e], m_b, e),
+          copy(m_memory[m_c_memory], c[e], m_c, e);
+      A.push_back(view(a[e], m_a)), B.push_back(view(b[e], m_b)), C.push_back(view(c[e], m_c));
+    }
+    std::vector<Scalar> expected[others];
+    for (std::size_t e = 0; e < others; ++e) expected[e] = c[e];
+    try {
+      gemm_batched(Space{}, transA, transB, m_alpha, A, B, m_beta, C, m_options);
+    } catch (const std::invalid_argument&) {
+      for (std::size_t e = 0; e < others; ++e) compare(expected[e], c[e], "a refused batch wrote");
+      throw;
+    }
+    for (std::size_t e = 0; e < others; ++e) {
+      gemm(Space{}, transA, transB, m_alpha, A[e + 1], B[e + 1], m_beta, view(expected[e], m_c), m_options);
+      compare(expected[e], c[e], "a product of a batch differs from a call of its own");
+    }
+  }
+
+  void compare(const std::vector<Scalar>& expected, const std::vector<Scalar>& got, const char* what) const {
+    for (std::size_t p = 0; p < got.size(); ++p)
+      require(Traits::same_value(expected[p], got[p]), [&] {
+        return std::string(what) + ": place " + std::to_string(p) + ": expected " +
+               Traits::text(expected[p]) + ", got " + Traits::text(got[p]) + description();
+      });
+  }
+
+  bool is_plan() const { return m_path == 1 || m_path == 2; }
+
   bool has_wrong_options() const {
     const int s = m_options.num_moduli;
     return (s != 0 && (s < 2 || s > 20)) || (m_has_constant && !(m_constant > 0)) ||
@@ -454,19 +636,20 @@ class Case {
     const bool turned_a = is_turned(m_letters[0]), turned_b = is_turned(m_letters[1]);
     if ((turned_a ? m_a.cols : m_a.rows) != m_m || (turned_a ? m_a.rows : m_a.cols) != m_k) {
       // gemm reads m and k off A
-      if (m_path != 0) return true;
+      if (is_plan()) return true;
     }
     const std::int64_t m = turned_a ? m_a.cols : m_a.rows, k = turned_a ? m_a.rows : m_a.cols;
     if ((turned_b ? m_b.cols : m_b.rows) != k || m_c.rows != m ||
         (turned_b ? m_b.rows : m_b.cols) != m_c.cols)
       return true;
-    if (m_path != 0 && (m_c.rows != m_m || m_c.cols != m_n || k != m_k)) return true;
+    if (is_plan() && (m_c.rows != m_m || m_c.cols != m_n || k != m_k)) return true;
     for (const Shape* shape : {&m_a, &m_b, &m_c})
       if (!shape->has_places_of_their_own()) return true;
     if (has_wrong_options()) return true;
-    if (m_c.rows == 0 || m_c.cols == 0 || k == 0 || (m_alpha == Scalar(0) && m_path == 0)) return false;
+    if (m_c.rows == 0 || m_c.cols == 0 || k == 0 || (m_alpha == Scalar(0) && !is_plan())) return false;
     const int s = m_options.num_moduli;
-    if (s != 0 && (Detail::bit_length(Detail::range_budget(s)) - 1 - Detail::ceil_log2(k)) >> 1 < 2)
+    if (s != 0 &&
+        (Detail::bit_length(Detail::range_budget(s)) - 1 - Detail::ceil_log2(Traits::parts * k)) >> 1 < 2)
       return true;
     return m_options.backend != nullptr &&
            (std::strcmp(m_options.backend, "") == 0 || std::strcmp(m_options.backend, "none") == 0);
@@ -497,16 +680,19 @@ class Case {
   }
 
   std::string description() const {
+    const std::string scalar = std::string(Traits::is_complex ? " complex" : "") +
+                               (sizeof(typename Traits::Real) == 4 ? " float" : " double");
     const auto text = [](const char* name, const Shape& x) {
       return std::string(" ") + name + " " + std::to_string(x.rows) + "x" + std::to_string(x.cols) +
              " strides " + std::to_string(x.strides.row) + "," + std::to_string(x.strides.col) + " offset " +
              std::to_string(x.offset);
     };
-    return "\n  m=" + std::to_string(m_m) + " n=" + std::to_string(m_n) + " k=" + std::to_string(m_k) +
-           " trans codes " + std::to_string(m_letters[0]) + "," + std::to_string(m_letters[1]) +
-           text("A", m_a) + text("B", m_b) + text("C", m_c) + " in memory " + std::to_string(m_c_memory) +
-           "\n  alpha=" + Traits::text(m_alpha) + " beta=" + Traits::text(m_beta) +
-           " path=" + std::to_string(m_path) + " num_moduli=" + std::to_string(m_options.num_moduli) +
+    return "\n " + scalar + " m=" + std::to_string(m_m) + " n=" + std::to_string(m_n) +
+           " k=" + std::to_string(m_k) + " trans codes " + std::to_string(m_letters[0]) + "," +
+           std::to_string(m_letters[1]) + text("A", m_a) + text("B", m_b) + text("C", m_c) + " in memory " +
+           std::to_string(m_c_memory) + "\n  alpha=" + Traits::text(m_alpha) +
+           " beta=" + Traits::text(m_beta) + " path=" + std::to_string(m_path) +
+           " num_moduli=" + std::to_string(m_options.num_moduli) +
            (m_has_constant ? " c=" + std::to_string(m_constant) : "") +
            " accurate=" + std::to_string(m_options.bound == Bound::accurate) +
            " toward_zero=" + std::to_string(m_options.rounding == Rounding::toward_zero) +
@@ -523,7 +709,7 @@ class Case {
   bool m_has_constant = false;
   double m_constant = 0;
   Scalar m_alpha, m_beta;
-  int m_path;  // gemm, plan, plan with a buffer
+  int m_path;  // gemm, plan, plan with a buffer, gemm_batched
   std::vector<Scalar> m_memory[3];
 };
 

@@ -85,11 +85,11 @@ inline std::uint64_t fixed15(double x, int e) {
 }
 
 template <class Entry>
-Statistics statistics(std::int64_t k, const Entry& x) {
+Statistics statistics(std::int64_t k, int chunk_size, const Entry& x) {
   Statistics result;
   std::vector<Statistics> chunks;
-  for (std::int64_t first = 0; first < k; first += 128) {
-    const std::int64_t last = std::min<std::int64_t>(first + 128, k);
+  for (std::int64_t first = 0; first < k; first += chunk_size) {
+    const std::int64_t last = std::min<std::int64_t>(first + chunk_size, k);
     Statistics chunk;
     double largest = 0;
     for (std::int64_t l = first; l < last; ++l) largest = std::max(largest, std::fabs(x(l)));
@@ -117,12 +117,15 @@ Statistics statistics(std::int64_t k, const Entry& x) {
 /// once.
 class ExponentModel {
  public:
-  /// \param A, B  op(A) and op(B), finite
-  ExponentModel(const Matrix& A, const Matrix& B) : m_k(A.cols()) {
+  /// \param A, B  op(A) and op(B), finite; complex ones with the two parts of a position side by side, so that k is
+  ///              twice the number of positions
+  /// \param parts  2 for complex numbers
+  explicit ExponentModel(const Matrix& A, const Matrix& B, int parts = 1, bool is_single = false)
+      : m_k(A.cols()), m_parts(parts), m_is_single(is_single) {
     for (std::int64_t i = 0; i < A.rows(); ++i)
-      m_rows.push_back(Detail::statistics(m_k, [&](std::int64_t l) { return A(i, l); }));
+      m_rows.push_back(Detail::statistics(m_k, 128 * m_parts, [&](std::int64_t l) { return A(i, l); }));
     for (std::int64_t j = 0; j < B.cols(); ++j)
-      m_cols.push_back(Detail::statistics(m_k, [&](std::int64_t l) { return B(l, j); }));
+      m_cols.push_back(Detail::statistics(m_k, 128 * m_parts, [&](std::int64_t l) { return B(l, j); }));
     if (m_k > longest_bound_product) return;
     const Matrix At = A.transposed();
     std::vector<std::vector<std::int32_t>> qa, qb;
@@ -153,13 +156,14 @@ class ExponentModel {
     const int accurate_guard = ((bit_length(H) - 2 - Detail::ceil_log2(m_k)) >> 1) - 8;
     if (bound == Bound::fast || accurate_guard < 2 || m_k > longest_bound_product) return chosen;
 
-    const int cap = s <= 16 ? 62 : 78;
+    const int cap = s > 16 ? 78 : m_is_single && s <= 7 ? 30 : 62;
+    const int levels = m_parts == 2 ? 89 : 127;
     const auto candidates = [&](const std::vector<Detail::Statistics>& vectors,
                                 const std::vector<std::int64_t>& maxima, std::vector<int> out) {
       for (std::size_t v = 0; v < vectors.size(); ++v)
         if (!vectors[v].zero && maxima[v] != 0) {
           const int p =
-              Detail::scale_step(static_cast<std::uint64_t>(maxima[v]), H * 127 * 127, accurate_guard);
+              Detail::scale_step(static_cast<std::uint64_t>(maxima[v]), H * levels * levels, accurate_guard);
           out[v] = std::min(p, cap) - 1 - vectors[v].e;
         }
       return out;
@@ -176,16 +180,27 @@ class ExponentModel {
  private:
   static constexpr std::int64_t longest_bound_product = 131008;
 
+  /// One number for each position, at least its magnitude in units of 2^(e+1) over the number of levels.
   std::vector<std::int32_t> quantized(const double* x, int e) const {
-    std::vector<std::int32_t> q(static_cast<std::size_t>(m_k), 0);
-    for (std::int64_t l = 0; l < m_k; ++l)
-      if (x[l] != 0)
-        q[static_cast<std::size_t>(l)] =
-            static_cast<std::int32_t>(((Detail::fixed15(x[l], e) + 1) * 127 + 65535) >> 16);
+    const auto upper = [e](double y) { return y == 0 ? std::uint64_t{0} : Detail::fixed15(y, e) + 1; };
+    std::vector<std::int32_t> q;
+    for (std::int64_t l = 0; l < m_k; l += m_parts) {
+      std::uint64_t q_l = 0;
+      if (m_parts == 1) {
+        q_l = (upper(x[l]) * 127 + 65535) >> 16;
+      } else {
+        // |z| <= max + (sqrt(2) - 1) min
+        const std::uint64_t re = upper(x[l]), im = upper(x[l + 1]);
+        q_l = ((std::max(re, im) + ((std::min(re, im) * 27146 + 65535) >> 16)) * 89 + 65535) >> 16;
+      }
+      q.push_back(static_cast<std::int32_t>(q_l));
+    }
     return q;
   }
 
   std::int64_t m_k;
+  int m_parts;
+  bool m_is_single;
   std::vector<Detail::Statistics> m_rows, m_cols;
   std::vector<std::int64_t> m_row_maxima, m_col_maxima;
 };

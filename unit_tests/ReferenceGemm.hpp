@@ -65,15 +65,17 @@ inline ExactNumber difference(double x, const ExactNumber& y) {
   return d;
 }
 
-/// \brief The double nearest to x, ties to even; subnormal, zero with the sign of x, or Inf where x asks for
-/// it.
-inline double round_to_double(const ExactNumber& x) {
+/// \brief The number of a format nearest to x, ties to even; subnormal, zero with the sign of x, or Inf where x asks
+/// for it.
+/// \param precision, lowest, highest  bits of a significand, exponents of the smallest number and of the largest power
+///                                    of two
+inline double round_to_format(const ExactNumber& x, int precision, long lowest, long highest) {
   const int sign = sgn(x.numerator);
   if (sign == 0) return 0.0;
   mpz_class magnitude = abs(x.numerator);
   const long top = static_cast<long>(mpz_sizeinbase(magnitude.get_mpz_t(), 2)) - 1 + x.exponent;
-  if (top > 1023) return sign * HUGE_VAL;
-  const long last = std::max(top - 52, -1074L);  // position of the last kept bit
+  if (top > highest) return sign * HUGE_VAL;
+  const long last = std::max(top - (precision - 1), lowest);  // position of the last kept bit
   const long drop = last - x.exponent;
   if (drop <= 0) {
     magnitude <<= static_cast<mp_bitcnt_t>(-drop);
@@ -84,7 +86,16 @@ inline double round_to_double(const ExactNumber& x) {
     const int order = cmp(rest, half);
     magnitude = order > 0 || (order == 0 && mpz_odd_p(kept.get_mpz_t()) != 0) ? kept + 1 : kept;
   }
+  if (static_cast<long>(mpz_sizeinbase(magnitude.get_mpz_t(), 2)) - 1 + last > highest)
+    return sign * HUGE_VAL;
   return sign * std::ldexp(magnitude.get_d(), static_cast<int>(last));  // at most 2^53, so get_d is exact
+}
+
+inline double round_to_double(const ExactNumber& x) {
+  return round_to_format(x, 53, -1074, 1023);
+}
+inline float round_to_float(const ExactNumber& x) {
+  return static_cast<float>(round_to_format(x, 24, -149, 127));
 }
 
 /// \brief Sum of products of finite doubles without any rounding, over the whole range of double.

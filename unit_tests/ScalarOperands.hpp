@@ -22,8 +22,8 @@
 
 namespace KokkosOzaki::Testing {
 
-using ContractScalars = ::testing::Types<double>;
-using RealContractScalars = ::testing::Types<double>;
+using ContractScalars = ::testing::Types<double, float, Kokkos::complex<double>, Kokkos::complex<float>>;
+using RealContractScalars = ::testing::Types<double, float>;
 
 /// \brief A scalar as its real and imaginary part.
 template <class Scalar>
@@ -76,6 +76,8 @@ using ContractCases = Crossed<EnabledSpaces, ContractScalars>::type;
 /// Spaces that any thread of the host may use; Kokkos::Threads is for the one that initialised it.
 using HostThreadsCases = Crossed<SpacesWithOpenMP::types, ContractScalars>::type;
 using RealContractCases = Crossed<EnabledSpaces, RealContractScalars>::type;
+using ComplexContractCases =
+    Crossed<EnabledSpaces, ::testing::Types<Kokkos::complex<double>, Kokkos::complex<float>>>::type;
 
 struct ContractNames {
   template <class Case>

@@ -455,6 +455,39 @@ TYPED_TEST(ScalarTest, TheConjugateTransposeIsExact) {
   }
 }
 
+TYPED_TEST(ScalarTest, EachConjugationTurnsTheSignOfImaginaryNumbers) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  // Purely imaginary entries, stored once for 'N' and once for both 'T' and 'C': each 'C' changes the sign. For real
+  // numbers 'C' is 'T'.
+  const std::int64_t m = 19, n = 12, k = 133;
+  const Matrix x = integers(m, k, 100, 331), y = integers(k, n, 100, 332);
+  const auto entry = [](double value) {
+    return is_complex<Scalar> ? make<Scalar>(0.0, value) : make<Scalar>(value);
+  };
+  const auto A = mapped<Scalar>(x, entry), B = mapped<Scalar>(y, entry);
+  for (const char transA : {'N', 'T', 'C'})
+    for (const char transB : {'N', 'T', 'C'}) {
+      SCOPED_TRACE(std::string("trans ") + transA + transB);
+      double sign = is_complex<Scalar> ? -1 : 1;  // i i
+      for (const char trans : {transA, transB})
+        if (is_complex<Scalar> && trans == 'C') sign = -sign;
+      MatrixOf<Scalar> expected(m, n);
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < m; ++i) {
+          double sum = 0;
+          for (std::int64_t l = 0; l < k; ++l) sum += x(i, l) * y(l, j);
+          expected(i, j) = make<Scalar>(sign * sum + 0.0, 0.0);  // an exact zero is +0
+        }
+      const Operand<LayoutLeft, SharedSpace, Scalar> a(transA == 'N' ? A : A.transposed()),
+          b(transB == 'N' ? B : B.transposed()), c(MatrixOf<Scalar>(m, n, poison_of<Scalar>()));
+      const char letters[] = {transA, '\0', transB, '\0'};
+      gemm(Space{}, letters, letters + 2, Scalar(1), a.view(), b.view(), Scalar(0), c.view());
+      Space{}.fence();
+      EXPECT_TRUE(same_bits(expected, c.values()));
+    }
+}
+
 // ---- alpha and beta ---------------------------------------------------------------------------------
 
 template <class T>

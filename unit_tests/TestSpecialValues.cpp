@@ -2,6 +2,7 @@
 #include <KokkosOzaki.hpp>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
@@ -37,7 +38,14 @@ struct Table {
   Table(std::int64_t r, std::int64_t c, Scalar value = 0)
       : rows(r), cols(c), values(static_cast<std::size_t>(r * c), value) {}
   Table(std::int64_t r, std::int64_t c, Random& random, double low, double high) : Table(r, c) {
-    for (Scalar& x : values) x = static_cast<Scalar>(low + (high - low) * random.unit());
+    using Traits = ScalarTraits<Scalar>;
+    const auto number = [&] {
+      return static_cast<typename Traits::Real>(low + (high - low) * random.unit());
+    };
+    for (Scalar& x : values) {
+      const auto re = number();
+      x = Traits::make(re, Traits::is_complex ? number() : 0);
+    }
   }
 
   Scalar& operator()(std::int64_t i, std::int64_t j) {
@@ -85,10 +93,11 @@ Table<Scalar> product_in(const Way& way, const Table<Scalar>& A, const Table<Sca
                          const Table<Scalar>& C = Table<Scalar>(0, 0)) {
   const auto a = stored_operand<Scalar>(A.rows, A.cols, way.transA, {way.a_row_major, 1, 1, 1}, A);
   const auto b = stored_operand<Scalar>(B.rows, B.cols, way.transB, {way.b_row_major, 0, 3, 1}, B);
-  const ScalarOperand<Scalar> c(A.rows, B.cols, {way.c_row_major, 1, 2, 1},
-                                [&](std::int64_t i, std::int64_t j) {
-                                  return C.rows == 0 ? std::numeric_limits<Scalar>::quiet_NaN() : C(i, j);
-                                });
+  const ScalarOperand<Scalar> c(
+      A.rows, B.cols, {way.c_row_major, 1, 2, 1}, [&](std::int64_t i, std::int64_t j) {
+        return C.rows == 0 ? Scalar(std::numeric_limits<typename ScalarTraits<Scalar>::Real>::quiet_NaN())
+                           : C(i, j);
+      });
   run_gemm<Space, Scalar>(way.transA, way.transB, alpha, a, b, beta, c, options);
   EXPECT_TRUE(c.gaps_are_intact());
   Table<Scalar> result(A.rows, B.cols);
@@ -402,6 +411,115 @@ TYPED_TEST(SpecialValuesTest, ZerosOfBothSignsGivePlusZero) {
       }
 }
 
+// ---- complex numbers --------------------------------------------------------------------------------
+//
+// What has the same answer in each part; alpha, beta, Inf and NaN of complex numbers are in TestScalars.
+
+template <class Case>
+class ComplexSpecialValuesTest : public ::testing::Test {};
+TYPED_TEST_SUITE(ComplexSpecialValuesTest, ComplexContractCases, ContractNames);
+
+TYPED_TEST(ComplexSpecialValuesTest, BetaZeroReadsNothingOfC) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  using Limits = std::numeric_limits<typename ScalarTraits<Scalar>::Real>;
+  Random random(361);
+  const Table<Scalar> A(37, 29, random, -1, 1), B(29, 41, random, -1, 1);
+  for (const Scalar alpha : {Scalar(1), Scalar(-1), Scalar(2.5, -0.5), Scalar(0)}) {
+    const Table<Scalar> expected =
+        product_in<Space>(plain, A, B, {}, alpha, Scalar(0), Table<Scalar>(37, 41, 0));
+    for (const Scalar& x : expected.values)
+      ASSERT_TRUE(std::isfinite(x.real()) && std::isfinite(x.imag())) << text_of(x);
+    std::size_t turn = 0;
+    for (const Way& way : some_ways()) {
+      const auto nan = Limits::quiet_NaN(), inf = Limits::infinity();
+      const Scalar junk[] = {{nan, nan}, {0, nan}, {Limits::signaling_NaN(), 1}, {inf, -inf}};
+      const Scalar zeros[] = {{0, 0}, {-0.0F, 0}, {0, -0.0F}};
+      SCOPED_TRACE(name_of(way));
+      EXPECT_TRUE(same(expected, product_in<Space>(way, A, B, {}, alpha, zeros[turn % 3],
+                                                   Table<Scalar>(37, 41, junk[turn % 4]))));
+      ++turn;
+    }
+  }
+}
+
+TYPED_TEST(ComplexSpecialValuesTest, FiniteOperandsNeverGiveNaN) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  using Limits = std::numeric_limits<typename ScalarTraits<Scalar>::Real>;
+  const auto largest = Limits::max(), inf = Limits::infinity();
+  // both parts of every product overflow one way and the other: native gives Inf - Inf
+  Table<Scalar> A(2, 4, Scalar(largest, largest)), B(4, 3, Scalar(largest, largest));
+  B(1, 0) = B(3, 0) = Scalar(-largest, -largest);  // cancels
+  B(1, 2) = Scalar(largest, -largest);             // not where the others do
+  for (const Bound bound : both_bounds)
+    for (const Way& way : some_ways()) {
+      SCOPED_TRACE(name_of(way));
+      const Table<Scalar> got = product_in<Space>(way, A, B, with_moduli(14, bound));
+      for (std::int64_t i = 0; i < 2; ++i) {
+        EXPECT_TRUE(same_scalar(Scalar(0, 0), got(i, 0))) << text_of(got(i, 0));
+        EXPECT_TRUE(same_scalar(Scalar(0, inf), got(i, 1))) << text_of(got(i, 1));
+        EXPECT_TRUE(same_scalar(Scalar(inf, inf), got(i, 2))) << text_of(got(i, 2));
+      }
+    }
+}
+
+TYPED_TEST(ComplexSpecialValuesTest, EveryPartIsRoundedOnceAtTheEdgesOfTheFormat) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  using Real = typename ScalarTraits<Scalar>::Real;
+  const std::vector<Dot<Real>> all = edges<Real>();
+  const std::vector<Way> ways = some_ways();
+  for (std::size_t d = 0; d < all.size(); ++d) {
+    const auto k = static_cast<std::int64_t>(all[d].a.size());
+    // rows a and i a, columns b, -b, i b and b - i b
+    Table<Scalar> A(2, k), B(k, 4);
+    for (std::int64_t l = 0; l < k; ++l) {
+      const Real a = all[d].a[static_cast<std::size_t>(l)], b = all[d].b[static_cast<std::size_t>(l)];
+      A(0, l) = Scalar(a, 0), A(1, l) = Scalar(0, a);
+      B(l, 0) = Scalar(b, 0), B(l, 1) = Scalar(-b, 0), B(l, 2) = Scalar(0, b), B(l, 3) = Scalar(b, -b);
+    }
+    const bool cancels = k == 2 && all[d].expected == 0 &&
+                         all[d].a[0] * all[d].b[0] == -all[d].a[1] * all[d].b[1] &&
+                         std::fabs(all[d].a[0]) == std::fabs(all[d].a[1]);
+    const Real plus = all[d].expected, minus = cancels ? Real(0) : -plus;
+    const Scalar expected[2][4] = {{{plus, 0}, {minus, 0}, {0, plus}, {plus, minus}},
+                                   {{0, plus}, {0, minus}, {minus, 0}, {plus, plus}}};
+    // a bit more: a column of two equal parts is longer
+    for (int s = std::min(all[d].moduli + 1, 20); s <= 20; ++s)
+      for (const Bound bound : both_bounds) {
+        const Way& way = ways[(d + static_cast<std::size_t>(s)) % ways.size()];
+        const Table<Scalar> got = product_in<Space>(way, A, B, with_moduli(s, bound));
+        for (std::int64_t j = 0; j < 4; ++j)
+          for (std::int64_t i = 0; i < 2; ++i)
+            EXPECT_TRUE(same_scalar(expected[i][j], got(i, j)))
+                << "dot product " << d << " s=" << s << " " << Testing::name_of(bound) << " " << name_of(way)
+                << " entry " << i << "," << j << ": expected " << text_of(expected[i][j]) << ", got "
+                << text_of(got(i, j));
+      }
+  }
+}
+
+TYPED_TEST(ComplexSpecialValuesTest, ZerosOfAllSignsGivePlusZero) {
+  using Scalar = typename TypeParam::Scalar;
+  using Space = typename TypeParam::Space;
+  std::vector<Scalar> zeros;
+  for (const float re : {0.0F, -0.0F})
+    for (const float im : {0.0F, -0.0F}) zeros.emplace_back(re, im);
+  const std::vector<Way> ways = some_ways();
+  std::size_t turn = 0;
+  for (const Scalar& x : zeros)
+    for (const Scalar& y : {zeros[0], zeros[1], zeros[2], zeros[3], Scalar(1, -1), Scalar(-1, 2)}) {
+      const Way& way = ways[turn++ % ways.size()];
+      SCOPED_TRACE(name_of(way) + " " + text_of(x) + " " + text_of(y));
+      EXPECT_TRUE(same(Table<Scalar>(3, 4, Scalar(0, 0)),
+                       product_in<Space>(way, Table<Scalar>(3, 5, x), Table<Scalar>(5, 4, y))));
+      EXPECT_TRUE(same(Table<Scalar>(3, 4, Scalar(0, 0)),
+                       product_in<Space>(way, Table<Scalar>(3, 5, x), Table<Scalar>(5, 4, y), {}, Scalar(1),
+                                         Scalar(1), Table<Scalar>(3, 4, zeros[3]))));
+    }
+}
+
 #if defined(__SSE2__)
 
 /// The caller's rounding mode and its flags "subnormal numbers are zero", as long as this lives.
@@ -424,16 +542,19 @@ class FloatingPointState {
   int m_rounding;
 };
 
-TYPED_TEST(SpecialValuesTest, TheCallersRoundingModeAndFlushToZeroPlayNoPart) {
-  using Scalar = typename TypeParam::Scalar;
-  using Space = typename TypeParam::Space;
-  using Limits = std::numeric_limits<Scalar>;
+template <class Space, class Scalar>
+void expect_the_state_plays_no_part() {
+  using Traits = ScalarTraits<Scalar>;
+  using Limits = std::numeric_limits<typename Traits::Real>;
+  const auto shifted = [](const Scalar& x, int exponent) {
+    return Traits::make(std::ldexp(Traits::real(x), exponent), std::ldexp(Traits::imag(x), exponent));
+  };
   Random random(341);
   const std::int64_t m = 20, n = 17, k = 150;
   Table<Scalar> A(m, k, random, -1, 1), B(k, n, random, -1, 1);
   for (std::int64_t l = 0; l < k; ++l) {
-    for (std::int64_t i = 0; i < m; i += 4) A(i, l) = std::ldexp(A(i, l), Limits::min_exponent - 5);
-    for (std::int64_t i = 1; i < m; i += 4) A(i, l) = std::ldexp(A(i, l), Limits::max_exponent - 3);
+    for (std::int64_t i = 0; i < m; i += 4) A(i, l) = shifted(A(i, l), Limits::min_exponent - 5);
+    for (std::int64_t i = 1; i < m; i += 4) A(i, l) = shifted(A(i, l), Limits::max_exponent - 3);
   }
   A(2, 9) = Limits::infinity();
   for (const char* engine : usable_backends<Space>())
@@ -454,6 +575,14 @@ TYPED_TEST(SpecialValuesTest, TheCallersRoundingModeAndFlushToZeroPlayNoPart) {
               << engine << " s=" << s << " rounding " << rounding << " flush " << flush;
         }
     }
+}
+
+TYPED_TEST(SpecialValuesTest, TheCallersRoundingModeAndFlushToZeroPlayNoPart) {
+  expect_the_state_plays_no_part<typename TypeParam::Space, typename TypeParam::Scalar>();
+}
+
+TYPED_TEST(ComplexSpecialValuesTest, TheCallersRoundingModeAndFlushToZeroPlayNoPart) {
+  expect_the_state_plays_no_part<typename TypeParam::Space, typename TypeParam::Scalar>();
 }
 
 #endif
