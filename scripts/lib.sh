@@ -188,7 +188,7 @@ find_or_build_cuda_kokkos() {
       -B "$work/kokkos" "-DCMAKE_CXX_COMPILER=$work/src/packages/kokkos/bin/nvcc_wrapper" -DCMAKE_BUILD_TYPE=Release \
       -DCMAKE_CXX_STANDARD=17 -DCMAKE_CXX_EXTENSIONS=OFF "-DCMAKE_INSTALL_PREFIX=$work/installed" \
       -DCMAKE_INSTALL_LIBDIR=lib -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_CUDA_LAMBDA=ON -DKokkos_ARCH_AMPERE80=ON \
-      -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_SERIAL=ON
+      -DKokkos_ENABLE_OPENMP=OFF -DKokkos_ENABLE_SERIAL=ON
     logged "$work/kokkos.log" cmake --build "$work/kokkos" --parallel "$jobs"
     logged "$work/kokkos.log" cmake --install "$work/kokkos"
     finish_kokkos "$work/installed" "$built"
