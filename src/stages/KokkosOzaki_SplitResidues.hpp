@@ -26,7 +26,10 @@ KOKKOS_INLINE_FUNCTION std::int8_t residue_high_low(std::uint64_t a, const Modul
   const auto low_quotient = static_cast<std::uint32_t>((std::uint64_t{low} * below) >> 32);
   const auto high_quotient = static_cast<std::int32_t>((std::int64_t{high} * std::int64_t{below}) >> 32);
   const auto r_low = static_cast<std::int32_t>(low - low_quotient * static_cast<std::uint32_t>(m));
-  const std::int32_t r_high = high - high_quotient * m;
+  // The quotient times m may leave 32 bits by less than m: modulo 2^32.
+  const auto r_high =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(high) -
+                                static_cast<std::uint32_t>(high_quotient) * static_cast<std::uint32_t>(m));
   const std::int32_t T = table.start[p] + half + r_low + r_high * table.residue_coefficient[p][4];
   const auto quotient =
       static_cast<std::int32_t>((std::uint64_t{static_cast<std::uint32_t>(T)} * above) >> 32);
