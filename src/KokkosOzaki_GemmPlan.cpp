@@ -269,12 +269,39 @@ Blocking PlanImpl<ExecutionSpace, Scalar>::choose_blocking(const Int8Gemm<Execut
 
 template <class ExecutionSpace, class Scalar>
 template <class RowElement, class ColElement>
+void PlanImpl<ExecutionSpace, Scalar>::prepare_statistics(
+    const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<RowElement>& rows,
+    const VectorSet<ColElement>& cols, const KnownVectors& known_rows, const KnownVectors& known_cols,
+    char* base, Control* control) const {
+  auto* exponent = at<std::int32_t>(base, m_layout.exponent);
+  auto* square_sum = at<std::uint64_t>(base, m_layout.square_sum);
+  auto* chunks = at<ChunkStatistics>(base, m_layout.residues);
+  const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
+  const std::int64_t vectors_at_once = records / chunks_of(m_k);
+  if (known_rows.exponent == nullptr && known_cols.exponent == nullptr &&
+      rows.count + cols.count <= vectors_at_once)
+    return statistics(exec, kernels, rows, cols, chunks, exponent, square_sum, control);
+  const auto of_side = [&](const auto& vectors, const KnownVectors& known, std::int64_t offset) {
+    if (known.exponent != nullptr)
+      return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, exponent + offset,
+                              square_sum + offset, control);
+    for (std::int64_t i = 0; i < vectors.count; i += vectors_at_once)
+      statistics(exec, kernels, part(vectors, i, std::min(vectors_at_once, vectors.count - i)), chunks,
+                 exponent + offset + i, square_sum + offset + i, control);
+  };
+  of_side(rows, known_rows, 0);
+  of_side(cols, known_cols, rows.count);
+}
+
+template <class ExecutionSpace, class Scalar>
+template <class RowElement, class ColElement>
 void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec,
                                                       Context<ExecutionSpace>& context, const Scalar& alpha,
                                                       const VectorSet<RowElement>& rows,
                                                       const VectorSet<ColElement>& cols, const Scalar& beta,
-                                                      const MatrixRef<Scalar>& out, bool turned,
-                                                      void* buffer) {
+                                                      const MatrixRef<Scalar>& out, bool turned, void* buffer,
+                                                      const KnownVectors& known_rows,
+                                                      const KnownVectors& known_cols) {
   const std::int64_t m = out.rows, n = out.cols, k = m_k;
   // A batch: all entries at once, the vectors numbered with their padding.
   const std::int64_t entries = out.entries, row_count = rows.count, col_count = cols.count;
@@ -296,26 +323,13 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
   auto* col_alpha = row_alpha + row_count;
   auto* col_candidate = row_candidate + row_count;
   auto* col_maxima = row_maxima + row_count;
-  auto* chunks = at<ChunkStatistics>(base, m_layout.residues);
   auto* rA = at<std::int8_t>(base, m_layout.residues);
   auto* P = at<std::int32_t>(base, m_layout.products);
   auto* Y = at<std::int8_t>(base, m_layout.outputs);
   void* engine_workspace = base + m_layout.engine;
 
   reset_control(exec, control, entries);
-  const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
-  const std::int64_t vectors_at_once = records / chunks_of(k);
-  if (row_count + col_count <= vectors_at_once) {
-    statistics(exec, kernels, rows, cols, chunks, row_exponent, row_square_sum, control);
-  } else {
-    for (std::int64_t i = 0; i < m; i += vectors_at_once)
-      statistics(exec, kernels, part(rows, i, std::min(vectors_at_once, m - i)), chunks, row_exponent + i,
-                 row_square_sum + i, control);
-    for (std::int64_t j = 0; j < n; j += vectors_at_once)
-      statistics(exec, kernels, part(cols, j, std::min(vectors_at_once, n - j)), chunks,
-                 row_exponent + row_count + j, row_square_sum + row_count + j, control);
-  }
-
+  prepare_statistics(exec, kernels, rows, cols, known_rows, known_cols, base, control);
   scale_fast(exec, fast_budget(m_num_moduli, terms()), row_count + col_count, row_exponent, row_square_sum,
              row_alpha);
   if (m_accurate) {
@@ -324,13 +338,21 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
       for (std::int64_t j = 0; j < n; j += nb) {
         const std::int64_t bm = std::min(mb, m - i), bn = std::min(nb, n - j);
         for (std::int64_t l = 0; l < k; l += kb) {
-          const PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), static_cast<int>(entries));
-          std::int8_t* qB = rA + entries * g.stride_a;
-          quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, rA, g.lda,
-                   entries * (g.stride_a / g.lda));
-          quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, qB, g.ldb,
-                   entries * (g.stride_b / g.ldb));
-          multiply(exec, engine, g, rA, qB, P, l > 0, engine_workspace, Labels::scale);
+          PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), static_cast<int>(entries));
+          std::int8_t* const qA = rA;
+          std::int8_t* const qB = rA + entries * g.stride_a;
+          const std::int8_t *plane_a = qA, *plane_b = qB;
+          if (known_rows.quantised == nullptr)
+            quantize(exec, kernels, part(rows, i, bm, l, g.k), row_exponent + i, qA, g.lda,
+                     entries * (g.stride_a / g.lda));
+          else
+            plane_a = known_rows.quantised + i * known_rows.ld + l, g.lda = known_rows.ld;
+          if (known_cols.quantised == nullptr)
+            quantize(exec, kernels, part(cols, j, bn, l, g.k), col_exponent + j, qB, g.ldb,
+                     entries * (g.stride_b / g.ldb));
+          else
+            plane_b = known_cols.quantised + j * known_cols.ld + l, g.ldb = known_cols.ld;
+          multiply(exec, engine, g, plane_a, plane_b, P, l > 0, engine_workspace, Labels::scale);
         }
         const BoundProduct product{P, bm, bn, round_up(bm, vector_padding), entries, rows.pitch, cols.pitch};
         bound_maxima(exec, product, row_maxima + i, col_maxima + j);
@@ -358,7 +380,7 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
       const std::int64_t stride_y = entries * round_up(bm, vector_padding) * round_up(bn, vector_padding);
       for (std::int64_t l = 0; l < k; l += kb) {
         PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), products * m_blocking.group);
-        const std::int64_t stride_a = entries * g.stride_a, stride_b = entries * g.stride_b;
+        std::int64_t stride_a = entries * g.stride_a, stride_b = entries * g.stride_b;
         std::int8_t* rB = rA + products * m_num_moduli * stride_a;
         const ResidueOperandOf<RowElement> block_rows{part(rows, i, bm, l, g.k),
                                                       row_exponent + i,
@@ -368,16 +390,27 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
                                                       col_exponent + j,
                                                       col_alpha + j,
                                                       {rB, stride_b, g.ldb, stride_b / g.ldb}};
-        const bool rows_are_there = j > 0 && kb >= k;
-        residues_for<Scalar>(exec, kernels, block_cols,
-                             rows_are_there ? ResidueOperandOf<RowElement>{} : block_rows, table,
-                             m_num_moduli, m_toward_zero);
+        const bool rows_are_there = known_rows.residues != nullptr || (j > 0 && kb >= k);
+        const bool cols_are_there = known_cols.residues != nullptr;
+        if (!rows_are_there || !cols_are_there)
+          residues_for<Scalar>(exec, kernels, cols_are_there ? ResidueOperandOf<ColElement>{} : block_cols,
+                               rows_are_there ? ResidueOperandOf<RowElement>{} : block_rows, table,
+                               m_num_moduli, m_toward_zero);
+        const std::int8_t *planes_a = rA, *planes_b = rB;
+        if (known_rows.residues != nullptr) {
+          planes_a = known_rows.residues + i * known_rows.ld + l;
+          g.lda = known_rows.ld, g.stride_a = stride_a = known_rows.plane_stride;
+        }
+        if (known_cols.residues != nullptr) {
+          planes_b = known_cols.residues + j * known_cols.ld + l;
+          g.ldb = known_cols.ld, g.stride_b = stride_b = known_cols.plane_stride;
+        }
         for (int p = 0; p < m_num_moduli; p += m_blocking.group) {
           const int moduli_count = std::min(m_blocking.group, m_num_moduli - p);
           g.count = products * moduli_count * static_cast<int>(entries);
           g.planes_per_modulus = static_cast<int>(entries);
-          const std::int8_t* group_a = rA + products * p * stride_a;
-          const std::int8_t* group_b = rB + products * p * stride_b;
+          const std::int8_t* group_a = planes_a + products * p * stride_a;
+          const std::int8_t* group_b = planes_b + products * p * stride_b;
           if (m_engine_reduces) {
             multiply_reduce(exec, engine, g, group_a, group_b, table, p, Y + p * stride_y, l > 0,
                             engine_workspace);
@@ -591,7 +624,8 @@ const char* GemmPlan<ExecutionSpace, Scalar>::backend_name() const {
       const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*, std::size_t);                            \
   template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                        \
       const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                 \
-      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);              \
+      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*,               \
+      const Impl::KnownVectors&, const Impl::KnownVectors&);                                         \
   template void Impl::PlanImpl<SPACE, SCALAR>::execute_batch<A, B>(                                  \
       const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::MatrixRef<const A>&,           \
       const Impl::MatrixRef<const B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);

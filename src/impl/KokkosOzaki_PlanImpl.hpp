@@ -30,6 +30,15 @@ struct Context {
   Kokkos::View<char*, MemorySpace> workspace;
 };
 
+/// \brief What is known of the vectors of one operand before the call, in the memory of the space. Null: not known.
+struct KnownVectors {
+  const std::int32_t* exponent = nullptr;  // with square_sum: the statistics
+  const std::uint64_t* square_sum = nullptr;
+  const std::int8_t* quantised = nullptr;  // plane of the accurate bound
+  const std::int8_t* residues = nullptr;   // planes of all moduli with the exponents of the fast bound
+  std::int64_t ld = 0, plane_stride = 0;   // of these planes, which hold all positions
+};
+
 /// \brief The steps of one product, or of a batch of products: sizes, number of moduli, blocks, workspace
 /// layout.
 template <class ExecutionSpace, class Scalar>
@@ -47,15 +56,17 @@ class PlanImpl {
   /// \brief The table of contents of the method.
   /// \param a, b rows of op(A) and columns of op(B); of a batch, with those of C, at most as many entries as
   /// one block has
+  /// \param known_a, known_b  not of a batch
   template <class AElement, class BElement>
   void execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Scalar& alpha,
                const VectorSet<AElement>& a, const VectorSet<BElement>& b, const Scalar& beta,
-               const MatrixRef<Scalar>& C, void* buffer) {
+               const MatrixRef<Scalar>& C, void* buffer, const KnownVectors& known_a = {},
+               const KnownVectors& known_b = {}) {
     // The method is symmetric: a row-major C is the transposed product, with the same bits.
     if (C.row_stride > C.col_stride)
-      execute_turned(exec, context, alpha, b, a, beta, C.transposed(), true, buffer);
+      execute_turned(exec, context, alpha, b, a, beta, C.transposed(), true, buffer, known_b, known_a);
     else
-      execute_turned(exec, context, alpha, a, b, beta, C, false, buffer);
+      execute_turned(exec, context, alpha, a, b, beta, C, false, buffer, known_a, known_b);
   }
 
   /// \brief C_e := alpha op(A)_e op(B)_e + beta C_e for all entries, in blocks.
@@ -73,7 +84,15 @@ class PlanImpl {
   template <class RowElement, class ColElement>
   void execute_turned(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Scalar& alpha,
                       const VectorSet<RowElement>& rows, const VectorSet<ColElement>& cols,
-                      const Scalar& beta, const MatrixRef<Scalar>& out, bool turned, void* buffer);
+                      const Scalar& beta, const MatrixRef<Scalar>& out, bool turned, void* buffer,
+                      const KnownVectors& known_rows, const KnownVectors& known_cols);
+
+  /// Statistics of both operands, as far as they are not known, into the workspace.
+  template <class RowElement, class ColElement>
+  void prepare_statistics(const ExecutionSpace& exec, const StageKernels* kernels,
+                          const VectorSet<RowElement>& rows, const VectorSet<ColElement>& cols,
+                          const KnownVectors& known_rows, const KnownVectors& known_cols, char* base,
+                          Control* control) const;
 
   /// The inner dimension as guards and limits count it: real products in one entry of C.
   std::int64_t terms() const { return parts * m_k; }
