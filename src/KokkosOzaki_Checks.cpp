@@ -217,7 +217,11 @@ void check_sizes(const char* function, ScalarShape scalar, std::int64_t m, std::
 void check_options(const char* function, const GemmOptions& options) {
   if (options.num_moduli != 0 && (options.num_moduli < min_moduli || options.num_moduli > max_moduli))
     fail(function, "num_moduli must be 0 or ", min_moduli, "..", max_moduli, ", got ", options.num_moduli);
-  if (!options.accuracy.is_root_of_k() && !(options.accuracy.constant() > 0))
+  if (options.accuracy.is_componentwise() && !options.accuracy.is_default() &&
+      !(options.accuracy.constant() >= 1))
+    fail(function, "the constant of a componentwise accuracy must be at least 1, got ",
+         options.accuracy.constant());
+  if (!options.accuracy.is_default() && !(options.accuracy.constant() > 0))
     fail(function, "the constant of accuracy must be positive, got ", options.accuracy.constant());
   if (options.moduli_per_group < 0)
     fail(function, "moduli_per_group must not be negative, got ", options.moduli_per_group);
@@ -317,9 +321,10 @@ std::string moduli_complaint(ScalarShape scalar, std::int64_t k, const GemmOptio
         << enough;
     return why.str();
   }
+  if (options.accuracy.is_componentwise()) return {};
   if (select_normwise(terms, options.accuracy, options.rounding, scalar.precision) != 0) return {};
   why << "the accuracy asked for (normwise, c=";
-  if (options.accuracy.is_root_of_k())
+  if (options.accuracy.is_default())
     why << (scalar.parts == 1 ? "sqrt(k)" : "sqrt(2k)");
   else
     why << options.accuracy.constant();

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "impl/KokkosOzaki_Componentwise.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
 #include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
 
@@ -55,6 +56,38 @@ class ContextRegistry {
   bool m_hook_is_set = false;
 };
 
+template <class ExecutionSpace>
+void reserve(const char* function, const ExecutionSpace& exec,
+             Kokkos::View<char*, typename ExecutionSpace::memory_space>& memory, std::size_t bytes) {
+  if (memory.extent(0) < bytes) check_not_captured(function, exec);
+  Context<ExecutionSpace>::reserve(memory, bytes);
+}
+
+/// One product that is not empty, with the memory of `context`.
+template <class ExecutionSpace, class Scalar, class AElement, class BElement>
+void multiply_in(const char* function, const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+                 const Scalar& alpha, const VectorSet<AElement>& a, const VectorSet<BElement>& b,
+                 const Scalar& beta, const MatrixRef<Scalar>& C, const GemmOptions& options) {
+  using Plan = PlanImpl<ExecutionSpace, Scalar>;
+  if (!chooses_from_data(options)) {
+    Plan plan(function, C.rows, C.cols, a.length, options, *context.engine);
+    reserve(function, exec, context.workspace, plan.workspace_bytes());
+    return plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
+  }
+  check_not_captured(function, exec, captured_selection);
+  const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.length, options,
+                                                             *context.engine);
+  reserve(function, exec, context.kept, product.kept_bytes());
+  reserve(function, exec, context.workspace, product.scratch_bytes());
+  const Selection selection =
+      product.select(exec, context, a, b, context.kept.data(), context.workspace.data());
+  Plan plan(function, C.rows, C.cols, a.length, product.options_of_plan(options, selection.num_moduli),
+            *context.engine);
+  if (!selection.all_exact) reserve(function, exec, context.workspace, plan.workspace_bytes());
+  product.execute(exec, context, selection, plan, alpha, a, b, beta, C, context.kept.data(),
+                  context.workspace.data());
+}
+
 }  // namespace
 
 template <class ExecutionSpace, class Scalar, class AElement, class BElement>
@@ -68,10 +101,7 @@ void gemm(const ExecutionSpace& exec, char transA, char transB, const Scalar& al
   if (alpha == Scalar(0) || a.length == 0) return apply_beta(exec, beta, C);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       "gemm", exec, options.backend, [&](Context<ExecutionSpace>& context) {
-        PlanImpl<ExecutionSpace, Scalar> plan("gemm", C.rows, C.cols, a.length, options, *context.engine);
-        if (context.workspace.extent(0) < plan.workspace_bytes()) check_not_captured("gemm", exec);
-        context.reserve(plan.workspace_bytes());
-        plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
+        multiply_in("gemm", exec, context, alpha, a, b, beta, C, options);
       });
 }
 
@@ -88,17 +118,21 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
   if (scales_only && C.pointers == nullptr) return apply_beta(exec, beta, C);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       function, exec, options.backend, [&](Context<ExecutionSpace>& context) {
-        const auto reserve = [&](std::size_t bytes) {
-          if (context.workspace.extent(0) < bytes) check_not_captured(function, exec);
-          context.reserve(bytes);
-        };
         if (scales_only) {
-          reserve(static_cast<std::size_t>(C.entries) * sizeof(void*) + 63);
+          reserve(function, exec, context.workspace,
+                  static_cast<std::size_t>(C.entries) * sizeof(void*) + 63);
           return apply_beta_to_array(exec, beta, C, context.workspace.data());
+        }
+        if (chooses_from_data(options)) {
+          // Each product has a number of moduli of its own.
+          for (std::int64_t e = 0; e < C.entries; ++e)
+            multiply_in(function, exec, context, alpha, rows_of(single_entry(a, e)),
+                        rows_of(single_entry(b, e)), beta, single_entry(C, e), options);
+          return;
         }
         PlanImpl<ExecutionSpace, Scalar> plan(function, C.rows, C.cols, a.cols, options, *context.engine,
                                               C.entries);
-        reserve(plan.workspace_bytes());
+        reserve(function, exec, context.workspace, plan.workspace_bytes());
         plan.execute_batch(exec, context, alpha, a, b, beta, C, context.workspace.data());
       });
 }

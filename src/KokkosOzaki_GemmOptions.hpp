@@ -21,26 +21,38 @@ enum class Rounding {
 };
 
 /// \brief What is promised when GemmOptions::num_moduli is 0. Constants are in units of u (2^-53 for double, 2^-24
-/// for float). Complex: for the real and for the imaginary part, with 2k for k.
+/// for float). Complex: for the real and for the imaginary part.
 class Accuracy {
  public:
-  /// |C - exact| <= sqrt(k) u ||a_i||_2 ||b_j||_2 (plus the final rounding): 14 moduli for double, 7 for
-  /// float, for k <= 2^17.
-  static constexpr Accuracy normwise() { return Accuracy(0.0, true); }
+  /// |C - exact| <= sqrt(k) u ||a_i||_2 ||b_j||_2 (plus the final rounding; complex: 2k for k): 14 moduli for double,
+  /// 7 for float, for k <= 2^17.
+  static constexpr Accuracy normwise() { return Accuracy(0.0, true, false); }
 
   /// |C - exact| <= c u ||a_i||_2 ||b_j||_2 (plus the final rounding), from k alone; c > 0.
-  static constexpr Accuracy normwise(double c) { return Accuracy(c, false); }
+  static constexpr Accuracy normwise(double c) { return Accuracy(c, false, false); }
 
-  /// Whether c is sqrt(k).
-  constexpr bool is_root_of_k() const { return m_is_root_of_k; }
+  /// |C - exact| <= k u (|op(A)| |op(B)|)_ij (plus the final rounding), what an inner product in the format of C may
+  /// lose in any order; complex: |z| stands for |Re z| + |Im z|. The number of moduli is chosen from the data: the call
+  /// waits for the device once or a few times before the product is enqueued, and cannot be captured in a graph.
+  static constexpr Accuracy componentwise() { return Accuracy(0.0, true, true); }
+
+  /// |C - exact| <= c u (|op(A)| |op(B)|)_ij (plus the final rounding); c >= 1, fractions are cut off, and
+  /// what is above 2^20 - 1 counts as that.
+  static constexpr Accuracy componentwise(double c) { return Accuracy(c, false, true); }
+
+  constexpr bool is_componentwise() const { return m_is_componentwise; }
+
+  /// Whether c follows from k: sqrt(k) for normwise, k for componentwise.
+  constexpr bool is_default() const { return m_is_default; }
 
   /// c where it is a number.
   constexpr double constant() const { return m_constant; }
 
  private:
-  constexpr Accuracy(double c, bool is_root_of_k) : m_constant(c), m_is_root_of_k(is_root_of_k) {}
+  constexpr Accuracy(double c, bool is_default, bool is_componentwise)
+      : m_constant(c), m_is_default(is_default), m_is_componentwise(is_componentwise) {}
   double m_constant;
-  bool m_is_root_of_k;
+  bool m_is_default, m_is_componentwise;
 };
 
 /// \brief Options of gemm and GemmPlan; the default is the fast bound with 14 moduli, float 7

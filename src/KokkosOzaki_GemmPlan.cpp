@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "../backends/KokkosOzaki_Backends.hpp"
+#include "impl/KokkosOzaki_Componentwise.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
+#include "impl/KokkosOzaki_Planes.hpp"
 #include "stages/KokkosOzaki_Multiply.hpp"
 #include "stages/KokkosOzaki_Reconstruct.hpp"
 #include "stages/KokkosOzaki_Reduce.hpp"
@@ -30,30 +32,6 @@ namespace {
 constexpr std::int64_t most_planes = std::int64_t{1} << 20;  // of a block of a batch
 constexpr int table_count = max_moduli - min_moduli + 1;
 
-/// The first 64-byte boundary of a workspace.
-char* aligned(void* buffer) {
-  return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(buffer) + 63) / 64 * 64);
-}
-
-template <class T>
-T* at(char* base, std::size_t offset) {
-  return reinterpret_cast<T*>(base + offset);
-}
-
-/// The vectors first .. first+count-1 at the positions position .. position+length-1. Those of a batch are not
-/// cut.
-template <class Element>
-VectorSet<Element> part(const VectorSet<Element>& v, std::int64_t first, std::int64_t count,
-                        std::int64_t position, std::int64_t length) {
-  if (v.pitch != 0) return v;
-  return {v.at(first, position), count, length, v.vector_stride, v.position_stride, v.conj};
-}
-
-template <class Element>
-VectorSet<Element> part(const VectorSet<Element>& v, std::int64_t first, std::int64_t count) {
-  return part(v, first, count, 0, v.length);
-}
-
 /// The entries first .. first+count-1 of a batch.
 template <class T>
 MatrixRef<T> entries_of(MatrixRef<T> x, std::int64_t first, std::int64_t count) {
@@ -63,12 +41,6 @@ MatrixRef<T> entries_of(MatrixRef<T> x, std::int64_t first, std::int64_t count) 
     x.data += first * x.entry_stride;
   x.entries = count;
   return x;
-}
-
-/// One entry of a batch as a matrix of its own; pointers in host memory.
-template <class T>
-MatrixRef<T> single_entry(const MatrixRef<T>& x, std::int64_t index) {
-  return {x.entry(index), x.rows, x.cols, x.row_stride, x.col_stride, x.conj};
 }
 
 /// Takes the pointers of a batch from the host to `to`; ordered with what runs on `exec`.
@@ -83,18 +55,6 @@ void move_pointers(const ExecutionSpace& exec, MatrixRef<T>& x, T** to) {
     std::copy_n(x.pointers, x.entries, to);
   }
   x.pointers = to;
-}
-
-/// Sizes and places of `count` planes for one block of C and of k.
-PlaneGeometry block_geometry(std::int64_t m, std::int64_t n, std::int64_t k, int count) {
-  PlaneGeometry g;
-  g.m = m, g.n = n, g.k = k, g.count = count;
-  g.lda = g.ldb = round_up(k, k_padding);
-  g.ldp = round_up(m, vector_padding);
-  g.stride_a = g.lda * round_up(m, vector_padding);
-  g.stride_b = g.ldb * round_up(n, vector_padding);
-  g.stride_p = g.ldp * round_up(n, vector_padding);
-  return g;
 }
 
 }  // namespace
@@ -114,10 +74,10 @@ Context<ExecutionSpace>::Context(const char* backend)
 }
 
 template <class ExecutionSpace>
-void Context<ExecutionSpace>::reserve(std::size_t bytes) {
-  if (workspace.extent(0) >= bytes) return;
+void Context<ExecutionSpace>::reserve(Kokkos::View<char*, MemorySpace>& memory, std::size_t bytes) {
+  if (memory.extent(0) >= bytes) return;
   try {
-    workspace = Kokkos::View<char*, MemorySpace>(
+    memory = Kokkos::View<char*, MemorySpace>(
         Kokkos::view_alloc(std::string("KokkosOzaki::workspace"), Kokkos::WithoutInitializing), bytes);
   } catch (const std::exception& reason) {
     throw WorkspaceError(
@@ -135,6 +95,7 @@ PlanImpl<ExecutionSpace, Scalar>::PlanImpl(const char* function, std::int64_t m,
       m_n(n),
       m_k(k),
       m_num_moduli(resolve_num_moduli(function, ScalarShape::of<Scalar>(), k, options)),
+      m_given(options.num_moduli != 0),
       m_accurate(options.bound == Bound::accurate && guard_accurate(m_num_moduli, terms()) >= 2 &&
                  terms() <= max_k_block),
       m_toward_zero(options.rounding == Rounding::toward_zero),
@@ -503,8 +464,13 @@ GemmReport PlanImpl<ExecutionSpace, Scalar>::report(const Context<ExecutionSpace
   if (m_toward_zero) y *= 2.0;
   const double bound =
       (std::sqrt(k) * y + k * y * y / 4) * (1 + 1e-12);  // the factor covers this line's own rounding
-  return {m_num_moduli, candidates ? Bound::accurate : Bound::fast, context.engine->name(),
-          std::ldexp(bound, precision_v<Scalar>)};
+  GemmReport report;
+  report.num_moduli = m_num_moduli;
+  report.bound_used = candidates ? Bound::accurate : Bound::fast;
+  report.backend = context.engine->name();
+  report.error_bound = std::ldexp(bound, precision_v<Scalar>);
+  report.reason = m_given ? "num_moduli" : "normwise";
+  return report;
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -538,6 +504,9 @@ std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes(std::int64_t m, st
   Impl::check_plan("GemmPlan::workspace_bytes", Impl::ScalarShape::of<Scalar>(), 'N', 'N', m, n, k, options);
   const auto engine = Impl::make_int8_gemm<ExecutionSpace>(options.backend);
   if (m == 0 || n == 0 || k == 0) return 0;
+  if (Impl::chooses_from_data(options))
+    return Impl::ComponentwiseProduct<ExecutionSpace, Scalar>(m, n, k, options, *engine)
+        .workspace_bytes("GemmPlan::workspace_bytes", options, *engine);
   return Impl::PlanImpl<ExecutionSpace, Scalar>("GemmPlan::workspace_bytes", m, n, k, options, *engine)
       .workspace_bytes();
 }
@@ -550,14 +519,26 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
   Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
+  if (m > 0 && n > 0 && k > 0 && Impl::chooses_from_data(options)) {
+    using Product = Impl::ComponentwiseProduct<ExecutionSpace, Scalar>;
+    m_options = options;
+    m_selection = std::make_unique<Impl::Selection>();
+    m_componentwise = std::make_unique<Product>(m, n, k, options, *m_context->engine);
+    m_workspace_bytes = m_componentwise->workspace_bytes("GemmPlan", options, *m_context->engine);
+    m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>(
+        "GemmPlan", m, n, k, m_componentwise->options_of_plan(options, Impl::max_moduli), *m_context->engine);
+    return;
+  }
   if (m > 0 && n > 0 && k > 0) {
     m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>("GemmPlan", m, n, k, options,
                                                                       *m_context->engine);
+    m_workspace_bytes = m_impl->workspace_bytes();
     return;
   }
   // An empty product computes nothing: no cap is too small for it, and no number of moduli. It has a report.
   GemmOptions of_report = options;
   of_report.max_workspace_bytes = 0;
+  if (Impl::chooses_from_data(options)) of_report.accuracy = Accuracy::normwise();
   std::int64_t k_of_report = std::max<std::int64_t>(k, 1);
   if (!Impl::moduli_complaint(Impl::ScalarShape::of<Scalar>(), k_of_report, options).empty()) {
     k_of_report = 1;
@@ -584,7 +565,7 @@ GemmPlan<ExecutionSpace, Scalar>::~GemmPlan() = default;
 
 template <class ExecutionSpace, class Scalar>
 std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes() const {
-  return m_m == 0 || m_n == 0 || m_k == 0 ? 0 : m_impl->workspace_bytes();
+  return m_workspace_bytes;
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -603,14 +584,37 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
                              std::to_string(workspace_bytes()) + " contiguous bytes, got " +
                              std::to_string(got) + ".",
                          workspace_bytes(), got);
-  m_impl->execute(exec, *m_context, alpha, Impl::rows_of(Impl::op(A, m_transA)),
-                  Impl::rows_of(Impl::op(B, m_transB).transposed()), beta, C,
-                  buffer != nullptr ? buffer : m_context->workspace.data());
+  void* const workspace = buffer != nullptr ? buffer : m_context->workspace.data();
+  const auto a = Impl::rows_of(Impl::op(A, m_transA));
+  const auto b = Impl::rows_of(Impl::op(B, m_transB).transposed());
+  if (m_componentwise == nullptr) return m_impl->execute(exec, *m_context, alpha, a, b, beta, C, workspace);
+
+  Impl::check_not_captured("GemmPlan::execute", exec, Impl::captured_selection);
+  const std::size_t kept_bytes = m_componentwise->kept_bytes();
+  char* const rest = static_cast<char*>(workspace) + kept_bytes;
+  const Impl::Selection selection = m_componentwise->select(exec, *m_context, a, b, workspace, rest);
+  GemmOptions options = m_componentwise->options_of_plan(m_options, selection.num_moduli);
+  options.max_workspace_bytes = got - kept_bytes;
+  *m_impl =
+      Impl::PlanImpl<ExecutionSpace, Scalar>("GemmPlan::execute", m_m, m_n, m_k, options, *m_context->engine);
+  *m_selection = selection;
+  m_componentwise->execute(exec, *m_context, selection, *m_impl, alpha, a, b, beta, C, workspace, rest);
 }
 
 template <class ExecutionSpace, class Scalar>
 GemmReport GemmPlan<ExecutionSpace, Scalar>::report() const {
-  return m_impl->report(*m_context);
+  GemmReport report = m_impl->report(*m_context);
+  if (m_componentwise == nullptr) return report;
+  report.reason = "componentwise";
+  report.componentwise_bound = static_cast<double>(m_componentwise->constant());
+  if (m_selection->num_moduli == 0) {  // not known yet
+    report.num_moduli = 0;
+    report.error_bound = report.componentwise_bound;
+  } else {
+    report.exact_entries = m_selection->all_exact ? m_m * m_n : m_selection->exact_entries;
+    if (m_selection->all_exact) report.num_moduli = 0, report.error_bound = 0, report.reason = "exact";
+  }
+  return report;
 }
 
 template <class ExecutionSpace, class Scalar>

@@ -17,11 +17,21 @@ namespace KokkosOzaki {
 
 /// \brief What a plan did in its last execute, or will do in its next one.
 struct GemmReport {
-  int num_moduli;       ///< number of moduli
-  Bound bound_used;     ///< fast where the accurate bound found the fast exponents at least as fine
-  const char* backend;  ///< INT8 engine
-  double error_bound;  ///< c with |C - op(A) op(B)|_ij <= c u ||a_i||_2 ||b_j||_2 + u |C_ij| (alpha = 1, beta
-                       ///< = 0); complex: for the real and for the imaginary part
+  int num_moduli = 0;  ///< number of moduli; 0: not known before the first execute, or no entry was emulated
+  Bound bound_used =
+      Bound::fast;           ///< fast where the accurate bound found the fast exponents at least as fine
+  const char* backend = "";  ///< INT8 engine
+  double error_bound =
+      0;  ///< c with |C - op(A) op(B)|_ij <= c u ||a_i||_2 ||b_j||_2 + u |C_ij| (alpha = 1, beta
+          ///< = 0); complex: for the real and for the imaginary part
+  double componentwise_bound =
+      0;  ///< c with |C - op(A) op(B)|_ij <= c u (|op(A)| |op(B)|)_ij + u |C_ij|, likewise,
+          ///< in the measure of Accuracy::componentwise; 0: not promised
+  std::int64_t exact_entries =
+      0;  ///< entries that were computed exactly because no number of moduli could promise that
+  const char* reason =
+      "";  ///< why this number of moduli: "num_moduli" (given), "normwise", "componentwise", or
+           ///< "exact" where every entry was computed exactly
 };
 
 namespace Impl {
@@ -29,6 +39,9 @@ template <class ExecutionSpace>
 struct Context;
 template <class ExecutionSpace, class Scalar>
 class PlanImpl;
+template <class ExecutionSpace, class Scalar>
+class ComponentwiseProduct;
+struct Selection;
 }  // namespace Impl
 
 /// Tag of the GemmPlan constructor that leaves the workspace to the caller.
@@ -131,6 +144,11 @@ class GemmPlan {
   std::int64_t m_m, m_n, m_k;
   std::unique_ptr<Impl::Context<ExecutionSpace>> m_context;
   std::unique_ptr<Impl::PlanImpl<ExecutionSpace, Scalar>> m_impl;
+  std::size_t m_workspace_bytes = 0;
+  // Where the number of moduli is chosen from the data:
+  GemmOptions m_options;
+  std::unique_ptr<Impl::ComponentwiseProduct<ExecutionSpace, Scalar>> m_componentwise;
+  std::unique_ptr<Impl::Selection> m_selection;  // of the last execute
 };
 
 }  // namespace KokkosOzaki

@@ -52,7 +52,7 @@ int select_normwise(std::int64_t k, const Wide& numerator_squared, const Wide& d
 
 int select_normwise(std::int64_t k, const Accuracy& accuracy, Rounding rounding, int precision) {
   const bool toward_zero = rounding == Rounding::toward_zero;
-  if (accuracy.is_root_of_k())
+  if (accuracy.is_default())
     return select_normwise(k, Wide(static_cast<std::uint64_t>(k)), Wide(1), precision, toward_zero);
   double c = accuracy.constant();
   // Outside these limits the answer does not change: 20 moduli cannot give 2^-64, 2 moduli give 2^64.

@@ -87,7 +87,7 @@ inline mpz_class reference_fixed15(double x, int e) {
   return scaled_floor(magnitude.mantissa, magnitude.exponent + 15 - e);
 }
 
-/// e and S of one vector, or zero_vector or flagged_vector with 0, as the library stores them.
+/// e, S and S1 (below 2^32) of one vector, or zero_vector or flagged_vector with zeros.
 /// \param chunk  numbers in a chunk
 inline Impl::ChunkStatistics reference_statistics(const std::vector<double>& x, std::size_t chunk = 128) {
   for (const double value : x)
@@ -100,20 +100,22 @@ inline Impl::ChunkStatistics reference_statistics(const std::vector<double>& x, 
   };
   const int e = exponent_of(0, x.size());
   if (e == std::numeric_limits<int>::min()) return {0, Impl::zero_vector};
-  mpz_class sum = 0;
+  mpz_class square_sum = 0, sum = 0;
   for (std::size_t begin = 0; begin < x.size(); begin += chunk) {
     const std::size_t end = std::min(begin + chunk, x.size());
     const int chunk_e = exponent_of(begin, end);
     if (chunk_e == std::numeric_limits<int>::min()) continue;
-    mpz_class chunk_sum = 0;
+    mpz_class chunk_square_sum = 0, chunk_sum = 0;
     for (std::size_t l = begin; l < end; ++l)
       if (x[l] != 0) {
         const mpz_class f = reference_fixed15(x[l], chunk_e) + 1;
-        chunk_sum += f * f;
+        chunk_square_sum += f * f;
+        chunk_sum += f;
       }
-    sum += scaled_ceil(chunk_sum, 2 * (static_cast<std::int64_t>(chunk_e) - e));
+    square_sum += scaled_ceil(chunk_square_sum, 2 * (static_cast<std::int64_t>(chunk_e) - e));
+    sum += scaled_ceil(chunk_sum, static_cast<std::int64_t>(chunk_e) - e);
   }
-  return {sum.get_ui(), e};
+  return {square_sum.get_ui(), e, static_cast<std::uint32_t>(sum.get_ui())};
 }
 
 /// The largest p with w 4^p <= h 2^(hb - 64).

@@ -131,15 +131,16 @@ class ScalarStages : public StageTest<Variant> {
   std::vector<ChunkStatistics> statistics_of(const Impl::VectorSet<Element>& set, bool& any_flagged) {
     std::vector<ChunkStatistics> records(static_cast<std::size_t>(set.count * Impl::chunks_of(set.length)));
     std::vector<std::int32_t> exponent(static_cast<std::size_t>(set.count), -77);
-    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(set.count), 77);
+    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(set.count), 77), sum = square_sum;
     const auto control = std::make_unique<Impl::Control>();
     Impl::reset_control(this->exec, control.get());
     Impl::statistics(this->exec, this->kernels, set, records.data(), exponent.data(), square_sum.data(),
-                     control.get());
+                     control.get(), sum.data());
     this->exec.fence();
     any_flagged = control->any_flagged != 0;
     std::vector<ChunkStatistics> result;
-    for (std::int64_t v = 0; v < set.count; ++v) result.push_back({at(square_sum, v), at(exponent, v)});
+    for (std::int64_t v = 0; v < set.count; ++v)
+      result.push_back({at(square_sum, v), at(exponent, v), static_cast<std::uint32_t>(at(sum, v))});
     return result;
   }
 
@@ -154,6 +155,7 @@ class ScalarStages : public StageTest<Variant> {
       for (std::int64_t v = 0; v < size_of(rows); ++v) {
         ASSERT_EQ(at(got, v).exponent, at(expected, v).exponent) << placement.name << ", vector " << v;
         ASSERT_EQ(at(got, v).square_sum, at(expected, v).square_sum) << placement.name << ", vector " << v;
+        ASSERT_EQ(at(got, v).sum, at(expected, v).sum) << placement.name << ", vector " << v;
       }
     }
   }
@@ -203,7 +205,8 @@ TYPED_TEST(ScalarStages, StatisticsEqualTheVectors) {
       std::vector<ChunkStatistics> expected;
       const std::vector<std::int32_t> exponent = stored_exponents(v.stat_a);
       for (std::int64_t i = 0; i < v.m; ++i)
-        expected.push_back({at(v.stat_a, i).square_sum, at(exponent, i)});
+        expected.push_back(
+            {at(v.stat_a, i).square_sum, at(exponent, i), static_cast<std::uint32_t>(at(v.stat_a, i).sum)});
       this->expect_statistics(elements<Element>(v.a), expected);
     });
     EXPECT_GT(cases, 15);

@@ -71,15 +71,16 @@ class StatisticsStage : public StageTest<Variant> {
     // Exactly as much as the stage may write.
     std::vector<ChunkStatistics> records(static_cast<std::size_t>(count * chunks), {~std::uint64_t{0}, -77});
     std::vector<std::int32_t> exponent(static_cast<std::size_t>(count), -77);
-    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(count), 77);
+    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(count), 77), sum = square_sum;
     const auto control = std::make_unique<Impl::Control>(Impl::Control{77, 77});
     Impl::reset_control(this->exec, control.get());
     Impl::statistics(this->exec, this->kernels, placed.set(), records.data(), exponent.data(),
-                     square_sum.data(), control.get());
+                     square_sum.data(), control.get(), sum.data());
     this->exec.fence();
     EXPECT_EQ(control->gain, 0);
     Result result;
-    for (std::int64_t v = 0; v < count; ++v) result.vectors.push_back({at(square_sum, v), at(exponent, v)});
+    for (std::int64_t v = 0; v < count; ++v)
+      result.vectors.push_back({at(square_sum, v), at(exponent, v), static_cast<std::uint32_t>(at(sum, v))});
     result.any_flagged = control->any_flagged != 0;
     return result;
   }
@@ -90,17 +91,18 @@ class StatisticsStage : public StageTest<Variant> {
                        chunks = Impl::chunks_of(first.set().length);
     std::vector<ChunkStatistics> records(static_cast<std::size_t>(count * chunks), {~std::uint64_t{0}, -77});
     std::vector<std::int32_t> exponent(static_cast<std::size_t>(count), -77);
-    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(count), 77);
+    std::vector<std::uint64_t> square_sum(static_cast<std::size_t>(count), 77), sum = square_sum;
     const auto control = std::make_unique<Impl::Control>();
     Impl::reset_control(this->exec, control.get());
     Impl::statistics(this->exec, this->kernels, first.set(), second.set(), records.data(), exponent.data(),
-                     square_sum.data(), control.get());
+                     square_sum.data(), control.get(), sum.data());
     this->exec.fence();
     EXPECT_EQ(control->any_flagged != 0, of_first.any_flagged || of_second.any_flagged);
     for (std::int64_t v = 0; v < count; ++v) {
       const ChunkStatistics& expected = v < m ? at(of_first.vectors, v) : at(of_second.vectors, v - m);
       ASSERT_EQ(at(exponent, v), expected.exponent) << "vector " << v;
       ASSERT_EQ(at(square_sum, v), expected.square_sum) << "vector " << v;
+      ASSERT_EQ(at(sum, v), expected.sum) << "vector " << v;
     }
   }
 
@@ -115,6 +117,7 @@ class StatisticsStage : public StageTest<Variant> {
             << placement.name << ", vector " << v;
         ASSERT_EQ(at(got.vectors, v).square_sum, at(expected, v).square_sum)
             << placement.name << ", vector " << v;
+        ASSERT_EQ(at(got.vectors, v).sum, at(expected, v).sum) << placement.name << ", vector " << v;
       }
     }
   }
@@ -129,9 +132,10 @@ TYPED_TEST(StatisticsStage, EqualsTheVectors) {
     ++cases;
     std::vector<ChunkStatistics> expected;
     for (const VectorStatistics& s : v.stat_a)
-      expected.push_back(s.kind == VectorStatistics::Kind::regular ? ChunkStatistics{s.square_sum, s.exponent}
-                         : s.kind == VectorStatistics::Kind::zero  ? ChunkStatistics{0, zero_vector}
-                                                                   : ChunkStatistics{0, flagged_vector});
+      expected.push_back(s.kind == VectorStatistics::Kind::regular
+                             ? ChunkStatistics{s.square_sum, s.exponent, static_cast<std::uint32_t>(s.sum)}
+                         : s.kind == VectorStatistics::Kind::zero ? ChunkStatistics{0, zero_vector}
+                                                                  : ChunkStatistics{0, flagged_vector});
     ASSERT_NO_FATAL_FAILURE(this->expect(v.a, expected));
   }
   EXPECT_GT(cases, 200);
@@ -273,7 +277,7 @@ TYPED_TEST(StatisticsStage, ScalingByAPowerOfTwoShiftsTheExponentOnly) {
     }
     const ChunkStatistics x = reference_statistics(rows.back());
     ASSERT_NO_FATAL_FAILURE(this->expect({rows.back()}, {x}));
-    ASSERT_NO_FATAL_FAILURE(this->expect({scaled.back()}, {{x.square_sum, x.exponent + shift}}));
+    ASSERT_NO_FATAL_FAILURE(this->expect({scaled.back()}, {{x.square_sum, x.exponent + shift, x.sum}}));
   }
 }
 

@@ -121,7 +121,12 @@ void check_plan(const char* function, ScalarShape scalar, char transA, char tran
 void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                    const OperandShape& A, const OperandShape& B, const OperandShape& C);
 
-/// The number of moduli that the options ask for.
+/// Whether the number of moduli is known only once the data are.
+constexpr bool chooses_from_data(const GemmOptions& options) {
+  return options.num_moduli == 0 && options.accuracy.is_componentwise();
+}
+
+/// The number of moduli that the options ask for, where that does not depend on the data.
 /// \throws std::invalid_argument  too few moduli for this k, or an accuracy that 20 moduli do not reach
 int resolve_num_moduli(const char* function, ScalarShape scalar, std::int64_t k, const GemmOptions& options);
 

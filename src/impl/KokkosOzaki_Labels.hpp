@@ -11,9 +11,13 @@ namespace KokkosOzaki::Impl::Labels {
 inline const std::string add_residues = "KokkosOzaki::add_residues";
 inline const std::string adopt_statistics = "KokkosOzaki::adopt_statistics";
 inline const std::string bound_maxima = "KokkosOzaki::bound_maxima";
+inline const std::string certify = "KokkosOzaki::certify";
+inline const std::string exact_entries = "KokkosOzaki::exact_entries";
+inline const std::string exact_product = "KokkosOzaki::exact_product";
 inline const std::string multiply = "KokkosOzaki::multiply";
 inline const std::string multiply_host = "KokkosOzaki::multiply_host";
 inline const std::string multiply_portable = "KokkosOzaki::multiply_portable";
+inline const std::string place_entries = "KokkosOzaki::place_entries";
 inline const std::string quantize = "KokkosOzaki::quantize";
 inline const std::string reconstruct = "KokkosOzaki::reconstruct";
 inline const std::string reduce = "KokkosOzaki::reduce";

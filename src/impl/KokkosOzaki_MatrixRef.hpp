@@ -36,6 +36,12 @@ struct MatrixRef {
   }
 };
 
+/// One entry of a batch as a matrix of its own; pointers in host memory.
+template <class T>
+MatrixRef<T> single_entry(const MatrixRef<T>& x, std::int64_t index) {
+  return {x.entry(index), x.rows, x.cols, x.row_stride, x.col_stride, x.conj};
+}
+
 /// \brief The rows of op(A), or the columns of op(B): `count` vectors of `length` positions (the inner
 /// dimension).
 ///

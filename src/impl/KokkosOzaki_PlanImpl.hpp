@@ -19,15 +19,17 @@ struct Context {
 
   explicit Context(const char* backend);
 
-  /// Makes the workspace at least this large.
-  /// \throws WorkspaceError the old workspace is kept
-  void reserve(std::size_t bytes);
+  /// Makes a workspace at least this large.
+  /// \throws WorkspaceError the old one is kept
+  static void reserve(Kokkos::View<char*, MemorySpace>& memory, std::size_t bytes);
+  void reserve(std::size_t bytes) { reserve(workspace, bytes); }
 
   std::unique_ptr<Int8Gemm<ExecutionSpace>> engine;
   const StageKernels* kernels;
   Kokkos::View<ModuliTable*, MemorySpace> tables;  // s = 2 .. 20
   Kokkos::View<Control, MemorySpace> control;
   Kokkos::View<char*, MemorySpace> workspace;
+  Kokkos::View<char*, MemorySpace> kept;  // of a product whose number of moduli is chosen from the data
 };
 
 /// \brief What is known of the vectors of one operand before the call, in the memory of the space. Null: not known.
@@ -113,6 +115,7 @@ class PlanImpl {
 
   std::int64_t m_m, m_n, m_k;
   int m_num_moduli;
+  bool m_given;     // by the caller
   bool m_accurate;  // the accurate bound applies to these sizes
   bool m_toward_zero;
   bool m_engine_reduces;

@@ -45,12 +45,13 @@ void scale_fast(const ExecutionSpace& exec, const Budget& budget, std::int64_t c
 }
 
 /// One vector and position per index, on any space. Positions length..padded-1 and vectors count.. are zeros.
-template <class Element>
+template <class Element, class Quantizer>
 struct QuantizeFunctor {
   VectorSet<Element> vectors;
   const std::int32_t* exponent;
   std::int8_t* out;
   std::int64_t ld;
+  Quantizer quantizer;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t v = index / ld, l = index % ld;
@@ -60,18 +61,20 @@ struct QuantizeFunctor {
 
   KOKKOS_FUNCTION std::int8_t quantized_entry(std::int64_t v, std::int64_t l) const {
     if constexpr (is_complex_v<Element>)
-      return quantized(vectors.part(v, l, 0), vectors.part(v, l, 1), exponent[v]);
+      return quantizer(magnitude_bits(vectors.part(v, l, 0)), magnitude_bits(vectors.part(v, l, 1)),
+                       exponent[v]);
     else
-      return quantized(vectors.part(v, l, 0), exponent[v]);
+      return quantizer(magnitude_bits(vectors.part(v, l, 0)), exponent[v]);
   }
 };
 
-template <class Element>
+template <class Element, class Quantizer>
 struct HostQuantize {
   const StageKernels* kernels;
   const std::int32_t* exponent;
   std::int8_t* out;
   std::int64_t ld;
+  Quantizer quantizer;
 
   void operator()(std::int64_t v, std::int64_t first, int, const RealOf<Element>* x) const {
     const std::int64_t length = ld - first < chunk_length ? ld - first : chunk_length;
@@ -79,9 +82,12 @@ struct HostQuantize {
     if (!has_exponent(exponent[v])) {
       for (std::int64_t l = 0; l < length; ++l) q[l] = 0;
     } else if constexpr (is_complex_v<Element>) {
-      for (std::int64_t l = 0; l < length; ++l) q[l] = quantized(x[l], x[chunk_length + l], exponent[v]);
-    } else {
+      for (std::int64_t l = 0; l < length; ++l)
+        q[l] = quantizer(magnitude_bits(x[l]), magnitude_bits(x[chunk_length + l]), exponent[v]);
+    } else if constexpr (std::is_same_v<Quantizer, QuantizeUp>) {
       leaves_of<Element>(kernels).quantize(x, length, exponent[v], q);
+    } else {
+      for (std::int64_t l = 0; l < length; ++l) q[l] = quantizer(magnitude_bits(x[l]), exponent[v]);
     }
   }
 };
@@ -109,21 +115,24 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
                        ZeroVectorsFunctor{out, plane_stride, count * ld, pieces});
 }
 
-/// \brief Accurate bound, first step: quantised vectors, q[v * ld + l], rounded up to 7 bits.
+/// \brief Vectors quantised to 7 bits, q[v * ld + l]; zeros for those without an exponent.
 /// \param padded  vectors count .. padded-1 become zeros
-template <class ExecutionSpace, class Element>
+/// \param quantizer  the accurate bound's by default
+template <class ExecutionSpace, class Element, class Quantizer = QuantizeUp>
 void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
-              const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded) {
+              const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded,
+              const Quantizer& quantizer = {}) {
   ScopedRegion region(Labels::scale);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
-    if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded);
+    if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded, quantizer);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
-    for_each_tile(exec, Labels::quantize, kernels, vectors, HostQuantize<Element>{kernels, exponent, q, ld});
+    for_each_tile(exec, Labels::quantize, kernels, vectors,
+                  HostQuantize<Element, Quantizer>{kernels, exponent, q, ld, quantizer});
     zero_padding(exec, q, 1, 0, ld, vectors.count, padded);
   } else {
     Kokkos::parallel_for(Labels::quantize, Range<ExecutionSpace>(exec, 0, padded * ld),
-                         QuantizeFunctor<Element>{vectors, exponent, q, ld});
+                         QuantizeFunctor<Element, Quantizer>{vectors, exponent, q, ld, quantizer});
   }
 }
 

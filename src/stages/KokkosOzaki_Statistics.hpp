@@ -34,15 +34,17 @@ KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const Element* x, std::i
   if (largest == 0) return {0, zero_vector};
   if (largest >= FormatOf<Bits>::infinity) return {0, flagged_vector};
   const int e = ilogb_of(largest);
-  std::uint64_t sum = 0;
+  std::uint64_t square_sum = 0;
+  std::uint32_t sum = 0;
   for (int l = 0; l < length; ++l)
     for (int part = 0; part < parts_of_v<Element>; ++part) {
       const Bits bits = magnitude_bits(part_of(x[l * stride], part));
       if (bits == 0) continue;
-      const std::uint64_t f = fixed15(bits, e) + std::uint64_t{1};  // <= 2^16
-      sum += f * f;
+      const std::uint32_t f = fixed15(bits, e) + 1;  // <= 2^16
+      square_sum += static_cast<std::uint64_t>(f) * f;
+      sum += f;
     }
-  return {sum, e};
+  return {square_sum, e, sum};
 }
 
 /// What a chunk adds to the square sum of a vector with exponent e: ceil(S_c / 4^(e - e_c)).
@@ -52,17 +54,33 @@ KOKKOS_INLINE_FUNCTION std::uint64_t chunk_share(const ChunkStatistics& record, 
   return shift >= 64 ? 1 : ((record.square_sum - 1) >> shift) + 1;  // S_c >= 1
 }
 
+/// What a chunk adds to the sum of a vector with exponent e: ceil(S1_c / 2^(e - e_c)).
+KOKKOS_INLINE_FUNCTION std::uint64_t chunk_sum_share(const ChunkStatistics& record, std::int32_t e) {
+  if (record.exponent == zero_vector) return 0;
+  const int shift = e - record.exponent;
+  return shift >= 32 ? 1 : ((record.sum - 1) >> shift) + 1;  // S1_c >= 1
+}
+
+/// \brief Statistics of a vector.
+struct VectorStatistics {
+  std::int32_t exponent;          // e, zero_vector or flagged_vector
+  std::uint64_t square_sum, sum;  // S and S1; 0 where there is no e
+};
+
 /// The statistics of a vector from those of its chunks, `stride` records apart: e = max e_c, S = sum ceil(S_c
-/// / 4^(e - e_c)).
-KOKKOS_INLINE_FUNCTION ChunkStatistics join_chunks(const ChunkStatistics* chunk, std::int64_t stride,
-                                                   std::int64_t chunks) {
+/// / 4^(e - e_c)), S1 = sum ceil(S1_c / 2^(e - e_c)).
+KOKKOS_INLINE_FUNCTION VectorStatistics join_chunks(const ChunkStatistics* chunk, std::int64_t stride,
+                                                    std::int64_t chunks) {
   std::int32_t e = zero_vector;
   for (std::int64_t c = 0; c < chunks; ++c)
     e = chunk[c * stride].exponent > e ? chunk[c * stride].exponent : e;
-  if (e == zero_vector || e == flagged_vector) return {0, e};
-  std::uint64_t sum = 0;
-  for (std::int64_t c = 0; c < chunks; ++c) sum += chunk_share(chunk[c * stride], e);
-  return {sum, e};
+  VectorStatistics joined{e, 0, 0};
+  if (e == zero_vector || e == flagged_vector) return joined;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    joined.square_sum += chunk_share(chunk[c * stride], e);
+    joined.sum += chunk_sum_share(chunk[c * stride], e);
+  }
+  return joined;
 }
 
 /// One chunk of one vector per index, on any space.
@@ -87,14 +105,16 @@ struct JoinChunksFunctor {
   std::int64_t first_count, second_count, chunks;
   std::int32_t* exponent;
   std::uint64_t* square_sum;
+  std::uint64_t* sum;  // may be null
   Control* control;
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
     const bool of_first = v < first_count;
     const ChunkStatistics* records = of_first ? in + v : in + first_count * chunks + (v - first_count);
-    const ChunkStatistics s = join_chunks(records, of_first ? first_count : second_count, chunks);
+    const VectorStatistics s = join_chunks(records, of_first ? first_count : second_count, chunks);
     exponent[v] = s.exponent;
     square_sum[v] = s.square_sum;
+    if (sum != nullptr) sum[v] = s.sum;
     if (s.exponent == flagged_vector) Kokkos::atomic_fetch_or(&control->any_flagged, 1);
   }
 };
@@ -151,10 +171,11 @@ void statistics_chunks(const ExecutionSpace& exec, const StageKernels* kernels,
 /// \param chunks scratch for chunks_of(length) records per vector
 /// \param exponent out, of the first set's vectors, then the second's: e, zero_vector or flagged_vector
 /// \param square_sum out, likewise: S, 2^30 <= S <= 2^32 length (complex: 2^33 length); 0 where there is no e
+/// \param sum out, likewise: S1, 2^15 <= S1 <= 2^16 length (complex: 2^17 length); null: not asked for
 template <class ExecutionSpace, class FirstElement, class SecondElement>
 void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<FirstElement>& first,
                 const VectorSet<SecondElement>& second, ChunkStatistics* chunks, std::int32_t* exponent,
-                std::uint64_t* square_sum, Control* control) {
+                std::uint64_t* square_sum, Control* control, std::uint64_t* sum = nullptr) {
   ScopedRegion region(Labels::statistics);
   const std::int64_t chunk_count = chunks_of(first.length);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
@@ -166,22 +187,22 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
         statistics_chunks(exec, kernels, second, chunks + first.count * chunk_count);
       }
       return statistics_join_cuda(exec, chunks, first.count, second.count, chunk_count, exponent, square_sum,
-                                  &control->any_flagged);
+                                  sum, &control->any_flagged);
     }
   }
   statistics_chunks(exec, kernels, first, chunks);
   statistics_chunks(exec, kernels, second, chunks + first.count * chunk_count);
   Kokkos::parallel_for(
       Labels::statistics_join, Range<ExecutionSpace>(exec, 0, first.count + second.count),
-      JoinChunksFunctor{chunks, first.count, second.count, chunk_count, exponent, square_sum, control});
+      JoinChunksFunctor{chunks, first.count, second.count, chunk_count, exponent, square_sum, sum, control});
 }
 
 /// The same for one set.
 template <class ExecutionSpace, class Element>
 void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
-                ChunkStatistics* chunks, std::int32_t* exponent, std::uint64_t* square_sum,
-                Control* control) {
-  statistics(exec, kernels, vectors, VectorSet<Element>{}, chunks, exponent, square_sum, control);
+                ChunkStatistics* chunks, std::int32_t* exponent, std::uint64_t* square_sum, Control* control,
+                std::uint64_t* sum = nullptr) {
+  statistics(exec, kernels, vectors, VectorSet<Element>{}, chunks, exponent, square_sum, control, sum);
 }
 
 /// One vector per index.

@@ -9,10 +9,15 @@
 
 namespace KokkosOzaki::Impl {
 
-/// \brief For what allocates: that would end the capture of a CUDA graph with an error.
+/// \brief For what allocates, or waits for the device: that would end the capture of a CUDA graph with an error.
+/// \param why  what cannot be done, and what would help
 /// \throws Error  the stream of `exec` is being captured
 template <class ExecutionSpace>
-void check_not_captured([[maybe_unused]] const char* function, [[maybe_unused]] const ExecutionSpace& exec) {
+void check_not_captured(
+    [[maybe_unused]] const char* function, [[maybe_unused]] const ExecutionSpace& exec,
+    [[maybe_unused]] const char* why =
+        "memory would have to be allocated, and the stream is being captured; make the "
+        "plan, or make this call with these sizes and options once, before the capture.") {
 #if defined(KOKKOS_ENABLE_CUDA)
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -20,10 +25,7 @@ void check_not_captured([[maybe_unused]] const char* function, [[maybe_unused]] 
     // The legacy default stream cannot be asked while a stream that waits for it is being captured.
     if (status == cudaErrorStreamCaptureImplicit) cudaGetLastError();
     if (status == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone)
-      throw Error(
-          std::string("KokkosOzaki::") + function +
-          ": memory would have to be allocated, and the stream is being captured; make the plan, or call "
-          "gemm with these sizes and options once, before the capture.");
+      throw Error(std::string("KokkosOzaki::") + function + ": " + why);
   }
 #endif
 }

@@ -15,7 +15,7 @@ namespace KokkosOzaki::Impl {
 namespace CudaStages {
 
 /// Quantised entries of one tile per team; four of them change hands as one word.
-template <class Element>
+template <class Element, class Quantizer>
 struct QuantizeKernel {
   using Bits = typename FormatOf<RealOf<Element>>::Bits;
   static constexpr int parts = parts_of_v<Element>;
@@ -27,6 +27,7 @@ struct QuantizeKernel {
   std::int64_t ld, padded;
   TileGrid grid;
   bool aligned;
+  Quantizer quantizer;
 
   static constexpr int row_words = quads_per_vector + 1;  // odd: neither direction conflicts
   static constexpr int scratch_bytes = tile_vectors * row_words * 4 + 16;
@@ -56,9 +57,9 @@ struct QuantizeKernel {
         for (int i = 0; i < 4; ++i) {
           std::int8_t q;
           if constexpr (parts == 2)
-            q = quantized_parts(magnitude(bits[0][r][i]), magnitude(bits[1][r][i]), e);
+            q = quantizer(magnitude(bits[0][r][i]), magnitude(bits[1][r][i]), e);
           else
-            q = quantized_bits(magnitude(bits[0][r][i]), e);
+            q = quantizer(magnitude(bits[0][r][i]), e);
           word |= static_cast<std::uint32_t>(q) << (8 * i);
         }
       }
@@ -124,17 +125,17 @@ struct BoundMaximaKernel {
 
 }  // namespace CudaStages
 
-template <class Element>
+template <class Element, class Quantizer>
 void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, const std::int32_t* exponent,
-                   std::int8_t* q, std::int64_t ld, std::int64_t padded) {
+                   std::int8_t* q, std::int64_t ld, std::int64_t padded, const Quantizer& quantizer) {
   using namespace CudaStages;
-  using Kernel = QuantizeKernel<Element>;
+  using Kernel = QuantizeKernel<Element, Quantizer>;
   const TileGrid grid(padded, ld);
   Kokkos::parallel_for(
       Labels::quantize,
       typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-      Kernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(component(vectors, 0))});
+      Kernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(component(vectors, 0)), quantizer});
 }
 
 inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& product, std::int32_t* row_maxima,

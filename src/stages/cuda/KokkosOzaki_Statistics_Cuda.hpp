@@ -13,6 +13,7 @@ namespace KokkosOzaki::Impl {
 template <class Element>
 KOKKOS_INLINE_FUNCTION ChunkStatistics chunk_statistics(const Element* x, std::int64_t stride, int length);
 KOKKOS_INLINE_FUNCTION std::uint64_t chunk_share(const ChunkStatistics& record, std::int32_t e);
+KOKKOS_INLINE_FUNCTION std::uint64_t chunk_sum_share(const ChunkStatistics& record, std::int32_t e);
 
 namespace CudaStages {
 
@@ -39,7 +40,7 @@ struct ChunkStatisticsKernel {
   Operand first, second;
   int first_tiles;
 
-  static constexpr int scratch_bytes = 8 * tile_vectors * 12 + 8;  // a sum and a key of every lane
+  static constexpr int scratch_bytes = 8 * tile_vectors * 16 + 8;  // two sums and a key of every lane
   using Policy = TilePolicy<parts == 2 && sizeof(Bits) == 8 ? 2 : 4>;
 
   /// What the statistics keep of an entry: the high word of its magnitude and, in the place of the sign,
@@ -54,14 +55,18 @@ struct ChunkStatisticsKernel {
   }
   __device__ static std::uint32_t field_of(std::uint32_t key) { return (key >> field_shift) & field_mask; }
 
-  /// (f(x) + 1)^2 of a non-zero entry; 0 of a zero.
-  __device__ static std::uint64_t square_of(std::uint32_t key, int shift_base) {
+  /// f(x) + 1 of a non-zero entry; 0 of a zero.
+  __device__ static std::uint32_t fixed_of(std::uint32_t key, int shift_base) {
     constexpr std::uint32_t implicit = std::uint32_t{1} << field_shift;
     const std::uint32_t field = field_of(key);
     const std::uint32_t h = (key & (implicit - 1)) | (field != 0 ? implicit : 0u);
     const int shift = shift_base - static_cast<int>(field != 0 ? field : 1);
-    const std::uint32_t f = (h >> (shift < 31 ? shift : 31)) + 1;
-    return key != 0 ? static_cast<std::uint64_t>(f) * f : 0;
+    return key != 0 ? (h >> (shift < 31 ? shift : 31)) + 1 : 0u;
+  }
+
+  __device__ static void add_entry(std::uint32_t f, std::uint64_t& square_sum, std::uint32_t& sum) {
+    square_sum += static_cast<std::uint64_t>(f) * f;
+    sum += f;
   }
 
   /// A chunk whose largest entry is subnormal. Out of line: the common case stays short.
@@ -71,7 +76,8 @@ struct ChunkStatisticsKernel {
   }
 
   __device__ static ChunkStatistics record(const VectorSet<Element>& vectors, std::uint32_t key,
-                                           std::uint64_t sum, std::int64_t v, std::int64_t first) {
+                                           std::uint64_t square_sum, std::uint32_t sum, std::int64_t v,
+                                           std::int64_t first) {
     if (key == 0) return {0, zero_vector};
     const std::uint32_t field = field_of(key);
     if (field == field_mask) return {0, flagged_vector};
@@ -80,7 +86,7 @@ struct ChunkStatisticsKernel {
       return subnormal_chunk(vectors.at(v, first), vectors.position_stride,
                              static_cast<int>(left < chunk_length ? left : chunk_length));
     }
-    return {sum, static_cast<int>(field) - int{Format::bias}};
+    return {square_sum, static_cast<int>(field) - int{Format::bias}, sum};
   }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
@@ -115,23 +121,29 @@ struct ChunkStatisticsKernel {
         for (int i = 4; i < 4 * parts; ++i) of_lane = max(of_lane, key[r][i]);
         const std::uint32_t largest = __reduce_max_sync(0xFFFFFFFFu, of_lane);
         const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
-        std::uint64_t sum = 0;
+        std::uint64_t square_sum = 0;
+        std::uint32_t sum = 0;
 #pragma unroll
-        for (int i = 0; i < 4 * parts; ++i) sum += square_of(key[r][i], shift_base);
-        // sum <= 2^35 a lane: two parts that cannot overflow 32 bits over the warp
-        const std::uint32_t low = __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(sum) & 0xFFFFFu);
-        const std::uint32_t rest = __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(sum >> 20));
+        for (int i = 0; i < 4 * parts; ++i) add_entry(fixed_of(key[r][i], shift_base), square_sum, sum);
+        sum = __reduce_add_sync(0xFFFFFFFFu, sum);
+        // at most 2^35 a lane: two parts that cannot overflow 32 bits over the warp
+        const std::uint32_t low =
+            __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(square_sum) & 0xFFFFFu);
+        const std::uint32_t rest =
+            __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(square_sum >> 20));
         const std::int64_t v = first_vector + warp * quads_per_thread + r;
         if (lane == 0 && v < vectors.count)
           out[chunk * vectors.count + v] =
-              record(vectors, largest, (static_cast<std::uint64_t>(rest) << 20) + low, v, first);
+              record(vectors, largest, (static_cast<std::uint64_t>(rest) << 20) + low, sum, v, first);
       }
       return;
     }
 
     // A lane is a vector, a warp 16 of its positions: the warps meet in shared memory.
-    auto* sums = reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
-    auto* keys = reinterpret_cast<std::uint32_t*>(sums + 8 * tile_vectors);
+    auto* square_sums =
+        reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
+    auto* keys = reinterpret_cast<std::uint32_t*>(square_sums + 8 * tile_vectors);
+    auto* sums = keys + 8 * tile_vectors;
     std::uint32_t largest = 0;
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r)
@@ -142,19 +154,24 @@ struct ChunkStatisticsKernel {
 #pragma unroll
     for (int w = 0; w < 8; ++w) largest = max(largest, keys[w * tile_vectors + lane]);
     const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
-    std::uint64_t sum = 0;
+    std::uint64_t square_sum = 0;
+    std::uint32_t sum = 0;
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r)
 #pragma unroll
-      for (int i = 0; i < 4 * parts; ++i) sum += square_of(key[r][i], shift_base);
+      for (int i = 0; i < 4 * parts; ++i) add_entry(fixed_of(key[r][i], shift_base), square_sum, sum);
+    square_sums[warp * tile_vectors + lane] = square_sum;
     sums[warp * tile_vectors + lane] = sum;
     team.team_barrier();
     const std::int64_t v = first_vector + lane;
     if (warp == 0 && v < vectors.count) {
-      sum = 0;
+      square_sum = 0, sum = 0;
 #pragma unroll
-      for (int w = 0; w < 8; ++w) sum += sums[w * tile_vectors + lane];
-      out[chunk * vectors.count + v] = record(vectors, largest, sum, v, first);
+      for (int w = 0; w < 8; ++w) {
+        square_sum += square_sums[w * tile_vectors + lane];
+        sum += sums[w * tile_vectors + lane];
+      }
+      out[chunk * vectors.count + v] = record(vectors, largest, square_sum, sum, v, first);
     }
   }
 };
@@ -163,7 +180,7 @@ struct ChunkStatisticsKernel {
 /// The eight records of a chunk lie side by side.
 struct JoinChunksKernel {
   static constexpr int team_vectors = 8, team_threads = 512, warps = team_threads / 32;
-  static constexpr int scratch_bytes = warps * team_vectors * 12 + 8;
+  static constexpr int scratch_bytes = warps * team_vectors * 20 + 8;
   using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
                                     Kokkos::LaunchBounds<team_threads, 2>>;
 
@@ -171,6 +188,7 @@ struct JoinChunksKernel {
   std::int64_t first_count, second_count, chunks;
   std::int32_t* exponent;
   std::uint64_t* square_sum;
+  std::uint64_t* sum;  // may be null
   std::int32_t* any_flagged;
 
   __device__ void operator()(const Policy::member_type& team) const {
@@ -181,7 +199,9 @@ struct JoinChunksKernel {
     const std::int64_t stride = of_first ? first_count : second_count;
     const std::int64_t begin = inside ? thread / team_vectors : chunks;
     constexpr int step = team_threads / team_vectors;
-    auto* sums = reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
+    auto* square_sums =
+        reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
+    auto* sums = square_sums + warps * team_vectors;
     auto* maxima = reinterpret_cast<std::int32_t*>(sums + warps * team_vectors);
 
     std::int32_t e = zero_vector;
@@ -195,20 +215,30 @@ struct JoinChunksKernel {
     for (int w = 0; w < warps; ++w) e = max(e, maxima[w * team_vectors + in_team]);
 
     const bool has_sum = e != zero_vector && e != flagged_vector;
-    std::uint64_t sum = 0;
+    std::uint64_t of_squares = 0, of_entries = 0;
     if (has_sum)
-      for (std::int64_t c = begin; c < chunks; c += step) sum += chunk_share(record[c * stride], e);
+      for (std::int64_t c = begin; c < chunks; c += step) {
+        of_squares += chunk_share(record[c * stride], e);
+        of_entries += chunk_sum_share(record[c * stride], e);
+      }
 #pragma unroll
-    for (int distance = team_vectors; distance < 32; distance *= 2)
-      sum += __shfl_xor_sync(0xFFFFFFFFu, sum, distance);
-    sums[warp * team_vectors + in_team] = sum;
+    for (int distance = team_vectors; distance < 32; distance *= 2) {
+      of_squares += __shfl_xor_sync(0xFFFFFFFFu, of_squares, distance);
+      of_entries += __shfl_xor_sync(0xFFFFFFFFu, of_entries, distance);
+    }
+    square_sums[warp * team_vectors + in_team] = of_squares;
+    sums[warp * team_vectors + in_team] = of_entries;
     team.team_barrier();
     if (thread >= team_vectors || !inside) return;
-    sum = 0;
+    of_squares = 0, of_entries = 0;
 #pragma unroll
-    for (int w = 0; w < warps; ++w) sum += sums[w * team_vectors + in_team];
+    for (int w = 0; w < warps; ++w) {
+      of_squares += square_sums[w * team_vectors + in_team];
+      of_entries += sums[w * team_vectors + in_team];
+    }
     exponent[v] = e;
-    square_sum[v] = sum;
+    square_sum[v] = of_squares;
+    if (sum != nullptr) sum[v] = of_entries;
     if (e == flagged_vector) atomicOr(any_flagged, 1);
   }
 };
@@ -235,14 +265,14 @@ void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& 
 /// \param any_flagged  set where a vector has an Inf or NaN
 inline void statistics_join_cuda(const Kokkos::Cuda& exec, const ChunkStatistics* in,
                                  std::int64_t first_count, std::int64_t second_count, std::int64_t chunks,
-                                 std::int32_t* exponent, std::uint64_t* square_sum,
+                                 std::int32_t* exponent, std::uint64_t* square_sum, std::uint64_t* sum,
                                  std::int32_t* any_flagged) {
   using Kernel = CudaStages::JoinChunksKernel;
   const std::int64_t teams = (first_count + second_count + Kernel::team_vectors - 1) / Kernel::team_vectors;
   Kokkos::parallel_for(Labels::statistics_join,
                        Kernel::Policy(exec, static_cast<int>(teams), Kernel::team_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-                       Kernel{in, first_count, second_count, chunks, exponent, square_sum, any_flagged});
+                       Kernel{in, first_count, second_count, chunks, exponent, square_sum, sum, any_flagged});
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -16,7 +16,7 @@ namespace KokkosOzaki::Impl {
 struct ChunkStatistics {
   std::uint64_t square_sum;  // S_c; 0 for a chunk of zeros
   std::int32_t exponent;     // e_c, or zero_vector, or flagged_vector
-  std::int32_t unused = 0;   // written too: a device reads a record as one 16-byte word
+  std::uint32_t sum = 0;     // S1_c, at most 2^24; 0 where there is no e_c
 };
 
 constexpr std::int32_t zero_vector = INT32_MIN;     // in place of an exponent: every entry is zero

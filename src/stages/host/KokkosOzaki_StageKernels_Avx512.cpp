@@ -209,12 +209,14 @@ ChunkStatistics chunk_statistics(const double* x, int length) {
   if (largest >= infinity_bits) return {0, flagged_vector};
   const std::int32_t e = largest >= hidden_bit ? static_cast<std::int32_t>(largest >> 52) - 1023
                                                : -1011 - __builtin_clzll(static_cast<std::uint64_t>(largest));
-  __m512i sums = _mm512_setzero_si512();
+  __m512i square_sums = _mm512_setzero_si512(), sums = _mm512_setzero_si512();
   for (int l = 0; l < length; l += 8) {
     const __m512i f = fixed15_plus_one(magnitudes(x + l, first_of_8(length - l)), e);
-    sums = _mm512_add_epi64(sums, _mm512_mul_epu32(f, f));
+    square_sums = _mm512_add_epi64(square_sums, _mm512_mul_epu32(f, f));
+    sums = _mm512_add_epi64(sums, f);
   }
-  return {static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sums)), e};
+  return {static_cast<std::uint64_t>(_mm512_reduce_add_epi64(square_sums)), e,
+          static_cast<std::uint32_t>(_mm512_reduce_add_epi64(sums))};
 }
 
 void quantize(const double* x, std::int64_t length, std::int32_t e, std::int8_t* out) {
@@ -265,13 +267,16 @@ ChunkStatistics chunk_statistics(const float* x, int length) {
   if (largest >= float_infinity_bits) return {0, flagged_vector};
   const std::int32_t e = largest >= float_hidden_bit ? (largest >> 23) - 127
                                                      : -118 - __builtin_clz(static_cast<unsigned>(largest));
-  __m512i sums = _mm512_setzero_si512();
+  __m512i square_sums = _mm512_setzero_si512(), sums = _mm512_setzero_si512();
   for (int l = 0; l < length; l += 16) {
     const __m512i f = float_fixed15_plus_one(magnitudes(x + l, first_of_16(length - l)), e);
     const __m512i odd = _mm512_srli_epi64(f, 32);
-    sums = _mm512_add_epi64(sums, _mm512_add_epi64(_mm512_mul_epu32(f, f), _mm512_mul_epu32(odd, odd)));
+    square_sums =
+        _mm512_add_epi64(square_sums, _mm512_add_epi64(_mm512_mul_epu32(f, f), _mm512_mul_epu32(odd, odd)));
+    sums = _mm512_add_epi32(sums, f);
   }
-  return {static_cast<std::uint64_t>(_mm512_reduce_add_epi64(sums)), e};
+  return {static_cast<std::uint64_t>(_mm512_reduce_add_epi64(square_sums)), e,
+          static_cast<std::uint32_t>(_mm512_reduce_add_epi32(sums))};
 }
 
 void quantize(const float* x, std::int64_t length, std::int32_t e, std::int8_t* out) {

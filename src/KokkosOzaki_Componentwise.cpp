@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "impl/KokkosOzaki_Componentwise.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "impl/KokkosOzaki_Planes.hpp"
+#include "stages/KokkosOzaki_Certify.hpp"
+#include "stages/KokkosOzaki_ExactProducts.hpp"
+#include "stages/KokkosOzaki_Multiply.hpp"
+#include "stages/KokkosOzaki_Repair.hpp"
+#include "stages/KokkosOzaki_Scale.hpp"
+#include "stages/KokkosOzaki_Statistics.hpp"
+
+namespace KokkosOzaki::Impl {
+
+namespace {
+
+constexpr std::int64_t most_plane_entries = std::int64_t{1} << 28;  // of a block, 1 GiB
+constexpr std::int64_t least_capacity = 1024, entries_per_slot = 64;
+
+/// \brief How many positions the first lower bound takes: an eighth of those that one product can have. It costs a
+/// fraction of the whole, which follows only where it could save more than one modulus.
+std::int64_t first_positions(std::int64_t whole) {
+  constexpr std::int64_t least = 1024;
+  return whole <= least ? whole : std::max(least, round_up(whole / 8, k_padding));
+}
+
+/// c as the certificate takes it; a smaller one promises more.
+std::int64_t certificate_constant(const Accuracy& accuracy, std::int64_t k) {
+  if (accuracy.is_default()) return std::min(k, max_certificate_constant);
+  return accuracy.constant() >= static_cast<double>(max_certificate_constant)
+             ? max_certificate_constant
+             : static_cast<std::int64_t>(accuracy.constant());
+}
+
+template <class ExecutionSpace>
+CertificateRecord read_back(const ExecutionSpace& exec, const CertificateRecord* record) {
+  CertificateRecord copy;
+  if constexpr (is_host_space_v<ExecutionSpace>) {
+    exec.fence();
+    copy = *record;
+  } else {
+    using Unmanaged = Kokkos::MemoryUnmanaged;
+    Kokkos::deep_copy(
+        exec, Kokkos::View<CertificateRecord, Kokkos::HostSpace, Unmanaged>(&copy),
+        Kokkos::View<const CertificateRecord, typename ExecutionSpace::memory_space, Unmanaged>(record));
+    exec.fence();
+  }
+  return copy;
+}
+
+}  // namespace
+
+/// What outlives the selection.
+template <class ExecutionSpace, class Scalar>
+struct ComponentwiseProduct<ExecutionSpace, Scalar>::Kept {
+  CertificateRecord* record;
+  std::uint64_t* square_sum;
+  std::uint64_t* sum;
+  CertificateVector* vectors;
+  std::int64_t* list;
+  Scalar* values;
+  std::int32_t* exponent;
+  std::size_t bytes;  // with room to align
+};
+
+template <class ExecutionSpace, class Scalar>
+typename ComponentwiseProduct<ExecutionSpace, Scalar>::Kept
+ComponentwiseProduct<ExecutionSpace, Scalar>::kept_at(void* buffer) const {
+  char* const base = aligned(buffer);
+  std::size_t end = 0;
+  const auto slice = [&](std::int64_t count, std::size_t size) {
+    char* const begin = base + end;
+    end += (static_cast<std::size_t>(count) * size + 63) / 64 * 64;
+    return begin;
+  };
+  const std::int64_t vectors = m_m + m_n;
+  Kept kept{};
+  kept.record = reinterpret_cast<CertificateRecord*>(slice(1, sizeof(CertificateRecord)));
+  kept.square_sum = reinterpret_cast<std::uint64_t*>(slice(vectors, sizeof(std::uint64_t)));
+  kept.sum = reinterpret_cast<std::uint64_t*>(slice(vectors, sizeof(std::uint64_t)));
+  kept.vectors = reinterpret_cast<CertificateVector*>(slice(vectors, sizeof(CertificateVector)));
+  kept.list = reinterpret_cast<std::int64_t*>(slice(m_capacity, sizeof(std::int64_t)));
+  kept.values = reinterpret_cast<Scalar*>(slice(m_capacity, sizeof(Scalar)));
+  kept.exponent = reinterpret_cast<std::int32_t*>(slice(vectors, sizeof(std::int32_t)));
+  kept.bytes = end + 63;
+  return kept;
+}
+
+template <class ExecutionSpace, class Scalar>
+std::size_t ComponentwiseProduct<ExecutionSpace, Scalar>::scratch_of(const Int8Gemm<ExecutionSpace>& engine,
+                                                                     std::int64_t mb, std::int64_t nb,
+                                                                     std::int64_t kb) const {
+  const PlaneGeometry g = block_geometry(mb, nb, kb, 1);
+  const std::size_t records = static_cast<std::size_t>(chunks_of(m_k)) * sizeof(ChunkStatistics);
+  const auto operands = static_cast<std::size_t>(g.stride_a + g.stride_b);
+  return std::max(operands, (records + 63) / 64 * 64) +
+         static_cast<std::size_t>(planes) * static_cast<std::size_t>(g.stride_p) * sizeof(std::int32_t) +
+         engine.workspace_bytes(g) + 63;
+}
+
+template <class ExecutionSpace, class Scalar>
+ComponentwiseProduct<ExecutionSpace, Scalar>::ComponentwiseProduct(std::int64_t m, std::int64_t n,
+                                                                   std::int64_t k, const GemmOptions& options,
+                                                                   const Int8Gemm<ExecutionSpace>& engine)
+    : m_m(m),
+      m_n(n),
+      m_k(k),
+      m_constant(certificate_constant(options.accuracy, k)),
+      m_rule{parts_of_v<Scalar> * k, precision_v<Scalar>, options.rounding == Rounding::toward_zero},
+      m_capacity(std::min(m * n, std::max(least_capacity, m * n / entries_per_slot))),
+      m_mb(m),
+      m_nb(n),
+      m_kb(std::min({k, engine.max_k(), max_k_block})) {
+  const std::size_t cap = options.max_workspace_bytes;
+  if (cap != 0) m_capacity = std::min(m_capacity, least_capacity);
+  m_kept_bytes = kept_at(nullptr).bytes;
+  const auto halve = [](std::int64_t& size, std::int64_t padding) {
+    size = round_up((size + 1) / 2, padding);
+  };
+  while (m_mb * m_nb > most_plane_entries) halve(m_mb > m_nb ? m_mb : m_nb, vector_padding);
+  while (cap != 0 && m_kept_bytes + scratch_of(engine, m_mb, m_nb, m_kb) > cap) {
+    std::int64_t& longer = m_mb >= m_nb ? m_mb : m_nb;
+    if (m_kb > 1024 && m_kb >= longer)
+      halve(m_kb, k_padding);
+    else if (longer > vector_padding)
+      halve(longer, vector_padding);
+    else if (m_kb > k_padding)
+      halve(m_kb, k_padding);
+    else
+      break;
+  }
+  m_scratch_bytes = scratch_of(engine, m_mb, m_nb, m_kb);
+  const std::size_t needed = m_kept_bytes + m_scratch_bytes;
+  if (cap != 0 && needed > cap)
+    throw WorkspaceError("KokkosOzaki: max_workspace_bytes is " + std::to_string(cap) +
+                             ", the choice of the number of moduli for this product (m=" + std::to_string(m) +
+                             ", n=" + std::to_string(n) + ", k=" + std::to_string(k) + ") needs " +
+                             std::to_string(needed),
+                         needed, cap);
+}
+
+template <class ExecutionSpace, class Scalar>
+template <class AElement, class BElement>
+CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
+    const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
+    const VectorSet<BElement>& b, const Kept& kept, char* scratch, std::int64_t positions, bool fine,
+    bool lists) const {
+  const StageKernels* kernels = context.kernels;
+  const PlaneGeometry largest = block_geometry(m_mb, m_nb, m_kb, 1);
+  const std::size_t records = static_cast<std::size_t>(chunks_of(m_k)) * sizeof(ChunkStatistics);
+  auto* const qA = reinterpret_cast<std::int8_t*>(scratch);
+  char* end = scratch + std::max(static_cast<std::size_t>(largest.stride_a + largest.stride_b),
+                                 (records + 63) / 64 * 64);
+  std::int32_t* P[planes];
+  for (std::int32_t*& plane : P) {
+    plane = reinterpret_cast<std::int32_t*>(end);
+    end += static_cast<std::size_t>(largest.stride_p) * sizeof(std::int32_t);
+  }
+  const std::int32_t *row_exponent = kept.exponent, *col_exponent = kept.exponent + m_m;
+
+  reset_certificate(exec, kept.record);
+  for (std::int64_t i = 0; i < m_m; i += m_mb)
+    for (std::int64_t j = 0; j < m_n; j += m_nb) {
+      const std::int64_t bm = std::min(m_mb, m_m - i), bn = std::min(m_nb, m_n - j);
+      const auto product = [&](std::int32_t* plane, std::int64_t length, const auto& quantizer) {
+        for (std::int64_t l = 0; l < length; l += m_kb) {
+          const PlaneGeometry g = block_geometry(bm, bn, std::min(m_kb, length - l), 1);
+          std::int8_t* const qB = qA + g.stride_a;
+          quantize(exec, kernels, part(a, i, bm, l, g.k), row_exponent + i, qA, g.lda, g.stride_a / g.lda,
+                   quantizer);
+          quantize(exec, kernels, part(b, j, bn, l, g.k), col_exponent + j, qB, g.ldb, g.stride_b / g.ldb,
+                   quantizer);
+          multiply(exec, *context.engine, g, qA, qB, plane, l > 0, end, Labels::certify);
+        }
+      };
+      product(P[0], positions, QuantizeDown{2});
+      if (fine) product(P[1], positions, QuantizeDown{8});
+      if (lists) product(P[2], m_k, QuantizeSupport{});
+      const CertifyBlock block{bm,
+                               bn,
+                               round_up(bm, vector_padding),
+                               P[0],
+                               fine ? P[1] : nullptr,
+                               lists ? P[2] : nullptr,
+                               kept.vectors + i,
+                               kept.vectors + m_m + j,
+                               static_cast<std::uint64_t>(m_constant),
+                               m_rule.most_bits(),
+                               parts_of_v<Scalar>};
+      certify(exec, block, OpenEntries{lists ? kept.list : nullptr, m_capacity, i, j, m_m}, kept.record);
+    }
+  return read_back(exec, kept.record);
+}
+
+template <class ExecutionSpace, class Scalar>
+template <class AElement, class BElement>
+Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(const ExecutionSpace& exec,
+                                                               Context<ExecutionSpace>& context,
+                                                               const VectorSet<AElement>& a,
+                                                               const VectorSet<BElement>& b, void* buffer,
+                                                               void* scratch_buffer) const {
+  const Kept kept = kept_at(buffer);
+  char* const scratch = aligned(scratch_buffer);
+  Control* const control = context.control.data();
+  reset_control(exec, control);
+  auto* const chunks = reinterpret_cast<ChunkStatistics*>(scratch);
+  const auto records = static_cast<std::int64_t>((m_scratch_bytes - 63) / sizeof(ChunkStatistics));
+  const std::int64_t at_once = records / chunks_of(m_k);
+  if (m_m + m_n <= at_once) {
+    statistics(exec, context.kernels, a, b, chunks, kept.exponent, kept.square_sum, control, kept.sum);
+  } else {
+    const auto of_side = [&](const auto& vectors, std::int64_t offset) {
+      for (std::int64_t i = 0; i < vectors.count; i += at_once)
+        statistics(exec, context.kernels, part(vectors, i, std::min(at_once, vectors.count - i)), chunks,
+                   kept.exponent + offset + i, kept.square_sum + offset + i, control, kept.sum + offset + i);
+    };
+    of_side(a, 0);
+    of_side(b, m_m);
+  }
+  certificate_vectors(exec, m_m, m_n, kept.exponent, kept.square_sum, kept.sum, kept.vectors, kept.record);
+
+  const std::int64_t whole = std::min(m_k, max_k_block), first = first_positions(whole);
+  CertificateRecord found = certify_level(exec, context, a, b, kept, scratch, first, false, false);
+  const auto moduli_for = [&](std::int32_t bits) {
+    return m_rule.moduli_for(bits, found.row_norm_2, found.col_norm_2);
+  };
+  if (first < whole && (found.open != 0 || moduli_for(found.bits) > moduli_for(found.least_bits) + 1))
+    found = certify_level(exec, context, a, b, kept, scratch, whole, false, false);
+  if (found.open != 0) found = certify_level(exec, context, a, b, kept, scratch, whole, true, false);
+  if (found.open != 0) found = certify_level(exec, context, a, b, kept, scratch, whole, true, true);
+  return {moduli_for(found.bits), found.open, found.open > m_capacity};
+}
+
+template <class ExecutionSpace, class Scalar>
+template <class AElement, class BElement>
+void ComponentwiseProduct<ExecutionSpace, Scalar>::execute(
+    const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Selection& selection,
+    PlanImpl<ExecutionSpace, Scalar>& plan, const Scalar& alpha, const VectorSet<AElement>& a,
+    const VectorSet<BElement>& b, const Scalar& beta, const MatrixRef<Scalar>& C, void* buffer,
+    void* workspace) const {
+  const Kept kept = kept_at(buffer);
+  const std::int32_t *row_exponent = kept.exponent, *col_exponent = kept.exponent + m_m;
+  const EpilogueOf<Scalar> epilogue{alpha, beta};
+  if (selection.all_exact) {
+    exact_product(exec, a, b, row_exponent, col_exponent, epilogue, C);
+    repair(exec, a, b, row_exponent, col_exponent, context.control.data(), epilogue, C);
+    return;
+  }
+  // Before the product overwrites C, which they may need.
+  if (selection.exact_entries != 0)
+    exact_entries(exec, a, b, epilogue, C, kept.list, selection.exact_entries, kept.values);
+  plan.execute(exec, context, alpha, a, b, beta, C, workspace, KnownVectors{row_exponent, kept.square_sum},
+               KnownVectors{col_exponent, kept.square_sum + m_m});
+  if (selection.exact_entries != 0) place_entries(exec, C, kept.list, selection.exact_entries, kept.values);
+}
+
+#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                               \
+  template Selection ComponentwiseProduct<SPACE, SCALAR>::select<A, B>(                                \
+      const SPACE&, Context<SPACE>&, const VectorSet<A>&, const VectorSet<B>&, void*, void*) const;    \
+  template void ComponentwiseProduct<SPACE, SCALAR>::execute<A, B>(                                    \
+      const SPACE&, Context<SPACE>&, const Selection&, PlanImpl<SPACE, SCALAR>&, const SCALAR&,        \
+      const VectorSet<A>&, const VectorSet<B>&, const SCALAR&, const MatrixRef<SCALAR>&, void*, void*) \
+      const;
+#define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR) template class ComponentwiseProduct<SPACE, SCALAR>;
+#define KOKKOSOZAKI_INSTANTIATE(SPACE)                               \
+  KOKKOSOZAKI_FOR_EACH_SCALAR(KOKKOSOZAKI_INSTANTIATE_SCALAR, SPACE) \
+  KOKKOSOZAKI_FOR_EACH_MIX(KOKKOSOZAKI_INSTANTIATE_MIX, SPACE)
+KOKKOSOZAKI_FOR_EACH_SPACE(KOKKOSOZAKI_INSTANTIATE)
+
+}  // namespace KokkosOzaki::Impl

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_CERTIFICATE_HPP
+#define KOKKOSOZAKI_CERTIFICATE_HPP
+
+#include <cstdint>
+
+#include "KokkosOzaki_FloatBits.hpp"
+#include "KokkosOzaki_Moduli.hpp"
+
+namespace KokkosOzaki::Impl {
+
+// The choice of the number of moduli for |C - exact| <= c u (|op(A)| |op(B)|)_ij: docs/accuracy.md,
+// "Componentwise".
+
+/// c as the certificate takes it: 1 <= c < 2^20.
+constexpr std::int64_t max_certificate_constant = (std::int64_t{1} << 20) - 1;
+
+/// What the certificate needs of a vector.
+struct CertificateVector {
+  std::uint64_t norm_1;  // B = ceil(S1 / 128) + 1: above 2^(8 - e) ||x||_1
+  std::int32_t norm_2;   // a = ceil(bitlen(S) / 2) - 15: 2^a >= 2^-e ||x||_2
+  std::uint32_t root;    // above 2^-12 sqrt(S), at most 2^20 + 1
+
+  KOKKOS_INLINE_FUNCTION static CertificateVector of(std::uint64_t square_sum, std::uint64_t sum) {
+    std::uint64_t root = 0;
+    for (std::uint64_t bit = std::uint64_t{1} << 31; bit != 0; bit >>= 1)
+      if ((root | bit) * (root | bit) <= square_sum) root |= bit;
+    return {((sum + 127) >> 7) + 1, ((bit_length(square_sum) + 1) >> 1) - 15,
+            static_cast<std::uint32_t>(root >> 12) + 1};
+  }
+};
+
+/// n_ij, the error of an entry: below 2^59.
+KOKKOS_INLINE_FUNCTION std::uint64_t certificate_error(const CertificateVector& x,
+                                                       const CertificateVector& y) {
+  return (y.norm_1 << x.norm_2) + (x.norm_1 << y.norm_2);
+}
+
+/// The smallest t with n <= g 2^t, for 0 < n < 2^63 and 0 < g < 2^63.
+KOKKOS_INLINE_FUNCTION std::int32_t certificate_bits(std::uint64_t n, std::uint64_t g) {
+  const std::int32_t t = bit_length(n) - bit_length(g);
+  return (t < 0 ? n << -t : n) > (t > 0 ? g << t : g) ? t + 1 : t;
+}
+
+/// \brief What a certificate finds out, on the device.
+struct CertificateRecord {
+  std::int32_t bits;                    // T: the largest of the entries that some number of moduli certifies
+  std::int32_t least_bits;              // no lower bound of |op(A)| |op(B)| gives a T below this
+  std::int32_t row_norm_2, col_norm_2;  // the largest a
+  std::int64_t open;                    // entries that are not certified
+
+  static constexpr std::int32_t none = -1000000;  // in place of T: there is no entry
+};
+
+/// \brief The conditions on the number of moduli that come from the sizes alone.
+struct CertificateRule {
+  std::int64_t terms;  // k; complex: 2k
+  int precision;       // p: u = 2^-p
+  bool toward_zero;
+
+  constexpr int least_moduli() const { return precision == 53 ? 10 : 4; }
+
+  /// K = hb / 2 with the budget of s moduli; 0: too few for this k.
+  constexpr int half_bits(int s) const {
+    return guard_fast(s, terms) < 2 ? 0 : fast_budget(s, terms).bits >> 1;
+  }
+
+  /// Q, from the largest a of rows and of columns (0: no vector).
+  constexpr int second_order_bits(std::int32_t row_norm_2, std::int32_t col_norm_2) const {
+    if (row_norm_2 == 0 || col_norm_2 == 0) return 0;
+    return 8 + ceil_log2(static_cast<std::uint64_t>(terms)) +
+           (row_norm_2 < col_norm_2 ? row_norm_2 : col_norm_2) + (toward_zero ? 1 : 0);
+  }
+
+  /// T + 20 + p.
+  constexpr int needed_bits(std::int32_t bits) const { return bits + 20 + precision + (toward_zero ? 1 : 0); }
+
+  /// The largest T that max_moduli moduli certify: their K = 77 is above every Q.
+  constexpr std::int32_t most_bits() const { return half_bits(max_moduli) - needed_bits(0); }
+
+  /// The smallest number of moduli that is certified for T; 0: none is.
+  constexpr int moduli_for(std::int32_t bits, std::int32_t row_norm_2, std::int32_t col_norm_2) const {
+    const int q = second_order_bits(row_norm_2, col_norm_2);
+    const int length_bits = ceil_log2(static_cast<std::uint64_t>(terms)) + (toward_zero ? 1 : 0);
+    const int need = bits == CertificateRecord::none ? 0 : needed_bits(bits);
+    for (int s = least_moduli(); s <= max_moduli; ++s) {
+      const int half = half_bits(s);
+      if (half == 0) continue;
+      if ((half >= need && half >= q) || (half >= need + 1 && half >= length_bits)) return s;
+    }
+    return 0;
+  }
+};
+
+}  // namespace KokkosOzaki::Impl
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_COMPONENTWISE_HPP
+#define KOKKOSOZAKI_COMPONENTWISE_HPP
+
+#include <algorithm>
+
+#include "KokkosOzaki_Certificate.hpp"
+#include "KokkosOzaki_PlanImpl.hpp"
+
+namespace KokkosOzaki::Impl {
+
+inline constexpr const char* captured_selection =
+    "the number of moduli is chosen from the data, for which the host has to wait, and the stream is being "
+    "captured; "
+    "give num_moduli or a normwise accuracy.";
+
+/// \brief How a product gets the accuracy that was asked for.
+struct Selection {
+  int num_moduli = 0;
+  std::int64_t exact_entries = 0;  // entries that no number of moduli certifies
+  bool all_exact = false;          // too many of them: no entry is emulated
+};
+
+/// \brief A product whose number of moduli is chosen from the data, so that |C - exact| <= c u (|op(A)| |op(B)|)_ij
+/// plus the final rounding (docs/accuracy.md, "Componentwise"). Entries for which no number of moduli can promise
+/// that are computed exactly.
+///
+/// First select(), which waits for the device, then a plan with selection.num_moduli, then execute(). What select()
+/// finds out lies in `kept`; `scratch` may be used again after it.
+template <class ExecutionSpace, class Scalar>
+class ComponentwiseProduct {
+ public:
+  /// Sizes and options are checked already; k >= 1, m, n >= 1.
+  /// \throws WorkspaceError  the cap is below the smallest block
+  ComponentwiseProduct(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOptions& options,
+                       const Int8Gemm<ExecutionSpace>& engine);
+
+  /// c.
+  std::int64_t constant() const { return m_constant; }
+
+  /// Of a plan: for any number of moduli.
+  /// \throws WorkspaceError  the cap is below the smallest block
+  std::size_t workspace_bytes(const char* function, const GemmOptions& options,
+                              const Int8Gemm<ExecutionSpace>& engine) const {
+    const PlanImpl<ExecutionSpace, Scalar> largest(function, m_m, m_n, m_k,
+                                                   options_of_plan(options, max_moduli), engine);
+    return m_kept_bytes + std::max(m_scratch_bytes, largest.workspace_bytes());
+  }
+
+  std::size_t kept_bytes() const { return m_kept_bytes; }
+  std::size_t scratch_bytes() const { return m_scratch_bytes; }
+
+  /// Those of the plan: what is kept counts for max_workspace_bytes.
+  GemmOptions options_of_plan(GemmOptions options, int num_moduli) const {
+    options.num_moduli = num_moduli;
+    options.bound = Bound::fast;
+    if (options.max_workspace_bytes != 0) options.max_workspace_bytes -= m_kept_bytes;
+    return options;
+  }
+
+  template <class AElement, class BElement>
+  Selection select(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
+                   const VectorSet<BElement>& b, void* kept, void* scratch) const;
+
+  /// \param plan  of the selected number of moduli; not used if all_exact
+  template <class AElement, class BElement>
+  void execute(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const Selection& selection,
+               PlanImpl<ExecutionSpace, Scalar>& plan, const Scalar& alpha, const VectorSet<AElement>& a,
+               const VectorSet<BElement>& b, const Scalar& beta, const MatrixRef<Scalar>& C, void* kept,
+               void* workspace) const;
+
+ private:
+  static constexpr int planes = 3;  // of lower bounds: coarse, fine, support
+
+  struct Kept;
+  Kept kept_at(void* buffer) const;
+
+  template <class AElement, class BElement>
+  CertificateRecord certify_level(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+                                  const VectorSet<AElement>& a, const VectorSet<BElement>& b,
+                                  const Kept& kept, char* scratch, std::int64_t positions, bool fine,
+                                  bool lists) const;
+
+  std::size_t scratch_of(const Int8Gemm<ExecutionSpace>& engine, std::int64_t mb, std::int64_t nb,
+                         std::int64_t kb) const;
+
+  std::int64_t m_m, m_n, m_k;
+  std::int64_t m_constant;  // c
+  CertificateRule m_rule;
+  std::int64_t m_capacity;  // of the list of open entries
+  std::int64_t m_mb, m_nb, m_kb;
+  std::size_t m_kept_bytes, m_scratch_bytes;
+};
+
+}  // namespace KokkosOzaki::Impl
+
+#endif

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef KOKKOSOZAKI_CERTIFY_HPP
+#define KOKKOSOZAKI_CERTIFY_HPP
+
+#include "../impl/KokkosOzaki_Certificate.hpp"
+#include "../impl/KokkosOzaki_Labels.hpp"
+#include "KokkosOzaki_Scale.hpp"
+
+namespace KokkosOzaki::Impl {
+
+struct ResetCertificateFunctor {
+  CertificateRecord* record;
+  bool of_vectors;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t) const {
+    record->bits = record->least_bits = CertificateRecord::none;
+    record->open = 0;
+    if (of_vectors) record->row_norm_2 = record->col_norm_2 = 0;
+  }
+};
+
+/// One vector per index: rows, then columns.
+struct CertificateVectorsFunctor {
+  std::int64_t rows;
+  const std::int32_t* exponent;
+  const std::uint64_t* square_sum;
+  const std::uint64_t* sum;
+  CertificateVector* vectors;
+  CertificateRecord* record;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t v) const {
+    if (!has_exponent(exponent[v])) {
+      vectors[v] = CertificateVector{0, 0, 0};
+      return;
+    }
+    vectors[v] = CertificateVector::of(square_sum[v], sum[v]);
+    std::int32_t* largest = v < rows ? &record->row_norm_2 : &record->col_norm_2;
+    if (vectors[v].norm_2 > *largest) Kokkos::atomic_fetch_max(largest, vectors[v].norm_2);
+  }
+};
+
+/// \brief Clears the record, and what the certificate needs of the vectors, from their statistics.
+/// \param exponent, square_sum, sum  of the rows of op(A), then of the columns of op(B)
+template <class ExecutionSpace>
+void certificate_vectors(const ExecutionSpace& exec, std::int64_t rows, std::int64_t cols,
+                         const std::int32_t* exponent, const std::uint64_t* square_sum,
+                         const std::uint64_t* sum, CertificateVector* vectors, CertificateRecord* record) {
+  ScopedRegion region(Labels::certify);
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, 1),
+                       ResetCertificateFunctor{record, true});
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, rows + cols),
+                       CertificateVectorsFunctor{rows, exponent, square_sum, sum, vectors, record});
+}
+
+template <class ExecutionSpace>
+void reset_certificate(const ExecutionSpace& exec, CertificateRecord* record) {
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, 1),
+                       ResetCertificateFunctor{record, false});
+}
+
+/// \brief One block of op(A) op(B) with lower bounds of |op(A)| |op(B)|; entry (i, j) of a product at j * ld + i.
+struct CertifyBlock {
+  std::int64_t m, n, ld;
+  const std::int32_t* coarse;   // G_2
+  const std::int32_t* fine;     // G_8, or null
+  const std::int32_t* support;  // positions at which both vectors differ from zero, or null
+  const CertificateVector* rows;
+  const CertificateVector* cols;
+  std::uint64_t constant;  // c
+  std::int32_t most_bits;  // entries with a larger T are open
+  int parts;               // 2: complex
+};
+
+/// Where the numbers i + j * rows of open entries go; null: nowhere.
+struct OpenEntries {
+  std::int64_t* list;
+  std::int64_t capacity;
+  std::int64_t first_row, first_col, rows;
+};
+
+/// A few rows and columns per index; neighbouring indices have neighbouring rows.
+template <int Rows, int Cols>
+struct CertifyFunctor {
+  CertifyBlock block;
+  OpenEntries open;
+  CertificateRecord* record;
+  std::int64_t row_groups;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    const std::int64_t i0 = index % row_groups * Rows, j0 = index / row_groups * Cols;
+    const std::int64_t i1 = i0 + Rows < block.m ? i0 + Rows : block.m;
+    const std::int64_t j1 = j0 + Cols < block.n ? j0 + Cols : block.n;
+    std::int32_t bits = CertificateRecord::none, least_bits = bits;
+    std::int64_t open_here = 0;
+    for (std::int64_t j = j0; j < j1; ++j) {
+      const CertificateVector y = block.cols[j];
+      if (y.root == 0) continue;
+      for (std::int64_t i = i0; i < i1; ++i) {
+        const CertificateVector x = block.rows[i];
+        if (x.root == 0) continue;
+        const std::int64_t at = j * block.ld + i;
+        const std::uint64_t n = certificate_error(x, y);
+        // |op(A)| |op(B)| <= ||a|| ||b||, twice that in the measure of complex products.
+        const std::int32_t least = certificate_bits(n, block.constant * x.root * y.root) - 21 - block.parts;
+        std::uint64_t g = static_cast<std::uint64_t>(block.coarse[at]) << 12;
+        if (block.fine != nullptr && static_cast<std::uint64_t>(block.fine[at]) > g)
+          g = static_cast<std::uint64_t>(block.fine[at]);
+        if (g != 0) {
+          const std::int32_t t = certificate_bits(n, block.constant * g);
+          if (t <= block.most_bits) {
+            bits = t > bits ? t : bits;
+            least_bits = least > least_bits ? least : least_bits;
+            continue;
+          }
+        } else if (block.support != nullptr && block.support[at] == 0) {
+          continue;  // every product is zero, and so is X
+        }
+        ++open_here;
+        if (open.list == nullptr) continue;
+        const std::int64_t slot = Kokkos::atomic_fetch_add(&record->open, std::int64_t{1});
+        if (slot < open.capacity) open.list[slot] = (open.first_col + j) * open.rows + open.first_row + i;
+      }
+    }
+    if (bits > record->bits) Kokkos::atomic_fetch_max(&record->bits, bits);
+    if (least_bits > record->least_bits) Kokkos::atomic_fetch_max(&record->least_bits, least_bits);
+    if (open.list == nullptr && open_here != 0) Kokkos::atomic_fetch_add(&record->open, open_here);
+  }
+};
+
+/// \brief The certificate of every entry of a block, joined with what the record holds already.
+template <class ExecutionSpace>
+void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEntries& open,
+             CertificateRecord* record) {
+  ScopedRegion region(Labels::certify);
+  constexpr int rows = is_host_space_v<ExecutionSpace> ? 256 : 1,
+                cols = is_host_space_v<ExecutionSpace> ? 1 : 32;
+  const std::int64_t row_groups = (block.m + rows - 1) / rows, col_groups = (block.n + cols - 1) / cols;
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, row_groups * col_groups),
+                       CertifyFunctor<rows, cols>{block, open, record, row_groups});
+}
+
+}  // namespace KokkosOzaki::Impl
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "stages/KokkosOzaki_Certify.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "KokkosOzaki_Backends.hpp"
+#include "StageReference.hpp"
+#include "StageTestSupport.hpp"
+#include "Vectors.hpp"
+#include "impl/KokkosOzaki_Planes.hpp"
+#include "stages/KokkosOzaki_Multiply.hpp"
+
+namespace KokkosOzaki::Testing {
+namespace {
+
+using Impl::CertificateRecord;
+using Impl::CertificateVector;
+using nlohmann::json;
+
+// ---- the arithmetic ---------------------------------------------------------------------------------
+
+TEST(Certificate, BitsAreTheSmallestExponent) {
+  Random random(200);
+  const auto number = [&](int most_bits) {
+    const std::uint64_t x = random.bits() >> (64 - random.between(1, most_bits));
+    return x != 0 ? x : 1;
+  };
+  const auto holds = [](std::uint64_t n, std::uint64_t g, int t) {
+    return t >= 0 ? mpz_class(n) <= mpz_class(g) * power_of_two(t)
+                  : mpz_class(n) * power_of_two(-t) <= mpz_class(g);
+  };
+  for (int trial = 0; trial < 20000; ++trial) {
+    const std::uint64_t n = number(60);
+    const std::uint64_t g = random.below(4) == 0 ? n << random.below(3) : number(63);
+    const int t = Impl::certificate_bits(n, g);
+    ASSERT_TRUE(holds(n, g, t)) << n << ' ' << g;
+    ASSERT_FALSE(holds(n, g, t - 1)) << n << ' ' << g;
+  }
+}
+
+TEST(Certificate, VectorsAreBoundedByTheirNorms) {
+  Random random(201);
+  for (int trial = 0; trial < 20000; ++trial) {
+    const std::uint64_t square_sum =
+        trial == 0 ? ~std::uint64_t{0} : std::max(random.bits() >> random.below(34), std::uint64_t{1} << 30);
+    const std::uint64_t sum = std::max(random.bits() >> random.between(15, 48), std::uint64_t{1} << 15);
+    const CertificateVector v = CertificateVector::of(square_sum, sum);
+    EXPECT_EQ(mpz_class(v.norm_1), (mpz_class(sum) + 127) / 128 + 1);
+    // 2^(2 (a + 15)) >= S, and a - 1 would not do.
+    ASSERT_GT(power_of_two(2 * (v.norm_2 + 15)), mpz_class(square_sum));
+    ASSERT_LE(power_of_two(2 * (v.norm_2 + 14)) / 2, mpz_class(square_sum));
+    // root 2^12 > sqrt(S), and root - 1 would not do.
+    const mpz_class root = mpz_class(v.root) << 12;
+    ASSERT_GT(root * root, mpz_class(square_sum));
+    const mpz_class less = mpz_class(v.root - 1) << 12;
+    ASSERT_LE(less * less, mpz_class(square_sum));
+  }
+}
+
+TEST(Certificate, TwentyModuliAreEnoughForEverySecondOrderTerm) {
+  for (const int precision : {53, 24})
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{131008}, (std::int64_t{1} << 32) - 1}) {
+      const Impl::CertificateRule rule{k, precision, true};
+      EXPECT_EQ(rule.half_bits(Impl::max_moduli), 77);
+      EXPECT_GE(77, rule.second_order_bits(17, 17));
+      EXPECT_EQ(rule.moduli_for(rule.most_bits(), 17, 17), Impl::max_moduli);
+      EXPECT_EQ(rule.moduli_for(rule.most_bits() + 1, 17, 17), 0);
+    }
+}
+
+// ---- the stages, against the specification's cases --------------------------------------------------
+
+template <class Element>
+Element element_of(const json& value) {
+  using Real = Impl::RealOf<Element>;
+  const auto number = [](const json& text) {
+    return static_cast<Real>(std::strtod(text.get<std::string>().c_str(), nullptr));
+  };
+  if constexpr (Impl::is_complex_v<Element>)
+    return Element(number(value.at(0)), number(value.at(1)));
+  else
+    return number(value);
+}
+
+/// Vectors one after the other.
+template <class Element>
+struct Operand {
+  std::vector<Element> data;
+  Impl::VectorSet<Element> vectors;
+
+  explicit Operand(const json& rows) {
+    for (const json& row : rows)
+      for (const json& value : row) data.push_back(element_of<Element>(value));
+    const auto count = static_cast<std::int64_t>(rows.size()),
+               length = static_cast<std::int64_t>(rows.at(0).size());
+    vectors = {data.data(), count, length, length, 1};
+  }
+};
+
+template <class Variant>
+class CertifyStage : public StageTest<Variant> {
+ protected:
+  using Space = typename Variant::ExecutionSpace;
+
+  /// \param fine  with the second lower bound
+  template <class Element>
+  CertificateRecord run(const Operand<Element>& A, const Operand<Element>& B, std::int64_t c,
+                        std::int64_t positions, bool fine, const Impl::CertificateRule& rule,
+                        std::vector<std::int64_t>* open = nullptr) {
+    const auto& [a, b] = std::tie(A.vectors, B.vectors);
+    const auto vectors = static_cast<std::size_t>(a.count + b.count);
+    std::vector<Impl::ChunkStatistics> chunks(vectors * static_cast<std::size_t>(Impl::chunks_of(a.length)));
+    std::vector<std::int32_t> exponent(vectors);
+    std::vector<std::uint64_t> square_sum(vectors), sum(vectors);
+    std::vector<CertificateVector> of_vectors(vectors);
+    const auto control = std::make_unique<Impl::Control>();
+    const auto record = std::make_unique<CertificateRecord>();
+    Impl::reset_control(this->exec, control.get());
+    Impl::statistics(this->exec, this->kernels, a, b, chunks.data(), exponent.data(), square_sum.data(),
+                     control.get(), sum.data());
+    Impl::certificate_vectors(this->exec, a.count, b.count, exponent.data(), square_sum.data(), sum.data(),
+                              of_vectors.data(), record.get());
+    const auto engine = Impl::make_int8_gemm<Space>(nullptr);
+    engine->prepare();
+    std::vector<std::vector<std::int32_t>> products;
+    const auto product = [&](std::int64_t length, const auto& quantizer) {
+      const Impl::PlaneGeometry g = Impl::block_geometry(a.count, b.count, length, 1);
+      using Plane = Kokkos::View<std::int8_t*, SharedSpace>;
+      const Plane qA("qA", static_cast<std::size_t>(g.stride_a)),
+          qB("qB", static_cast<std::size_t>(g.stride_b));
+      const Kokkos::View<std::int32_t*, SharedSpace> P("P", static_cast<std::size_t>(g.stride_p));
+      const Kokkos::View<char*, typename Space::memory_space> workspace("workspace",
+                                                                        engine->workspace_bytes(g));
+      Impl::quantize(this->exec, this->kernels, Impl::part(a, 0, a.count, 0, length), exponent.data(),
+                     qA.data(), g.lda, g.stride_a / g.lda, quantizer);
+      Impl::quantize(this->exec, this->kernels, Impl::part(b, 0, b.count, 0, length),
+                     exponent.data() + a.count, qB.data(), g.ldb, g.stride_b / g.ldb, quantizer);
+      Impl::multiply(this->exec, *engine, g, qA.data(), qB.data(), P.data(), false, workspace.data());
+      this->exec.fence();
+      products.emplace_back(P.data(), P.data() + g.stride_p);
+    };
+    product(std::min(positions, a.length), Impl::QuantizeDown{2});
+    product(std::min(positions, a.length), Impl::QuantizeDown{8});
+    product(a.length, Impl::QuantizeSupport{});
+    std::vector<std::int64_t> list(static_cast<std::size_t>(a.count * b.count), -1);
+    Impl::reset_certificate(this->exec, record.get());
+    Impl::certify(this->exec,
+                  Impl::CertifyBlock{a.count, b.count, Impl::round_up(a.count, Impl::vector_padding),
+                                     products[0].data(), fine ? products[1].data() : nullptr,
+                                     open != nullptr ? products[2].data() : nullptr, of_vectors.data(),
+                                     of_vectors.data() + a.count, static_cast<std::uint64_t>(c),
+                                     rule.most_bits(), Impl::parts_of_v<Element>},
+                  Impl::OpenEntries{open != nullptr ? list.data() : nullptr,
+                                    static_cast<std::int64_t>(list.size()), 0, 0, a.count},
+                  record.get());
+    this->exec.fence();
+    if (open != nullptr) open->assign(list.begin(), list.begin() + record->open);
+    return *record;
+  }
+
+  /// The selection of section 10.2: the first lower bound, then both.
+  template <class Element>
+  void expect(const json& in, std::int64_t c, std::int64_t positions, bool toward_zero, const json& coarse,
+              const json& both, const json& s, std::optional<int> second_order = {}) {
+    const Operand<Element> a(in.at("opA_rows")), b(in.at("opB_cols"));
+    const Impl::CertificateRule rule{Impl::parts_of_v<Element> * a.vectors.length,
+                                     std::is_same_v<Impl::RealOf<Element>, float> ? 24 : 53, toward_zero};
+    int selected = 0;
+    for (const bool fine : {false, true}) {
+      const CertificateRecord got = run(a, b, c, positions, fine, rule);
+      const json& need = fine ? both : coarse;
+      ASSERT_EQ(got.open != 0, need.is_null());
+      if (!need.is_null()) {
+        const int bits =
+            got.bits == CertificateRecord::none ? CertificateRecord::none : rule.needed_bits(got.bits);
+        ASSERT_EQ(bits, need.get<int>());
+        ASSERT_LE(got.least_bits, got.bits);
+      }
+      const int q = rule.second_order_bits(got.row_norm_2, got.col_norm_2);
+      if (second_order.has_value()) {
+        ASSERT_EQ(q, *second_order);
+      }
+      if (selected == 0 && got.open == 0)
+        selected = rule.moduli_for(got.bits, got.row_norm_2, got.col_norm_2);
+    }
+    ASSERT_EQ(selected, s.is_null() ? 0 : s.get<int>());
+  }
+};
+TYPED_TEST_SUITE(CertifyStage, StageVariants, VariantNames);
+
+TYPED_TEST(CertifyStage, SelectsWhatTheSpecificationSelects) {
+  int cases = 0;
+  for (const json& in : read_vectors_file("selection")) {
+    SCOPED_TRACE(in.dump().substr(0, 200));
+    if (in.at("kind") == "componentwise") {
+      for (const auto& [c, s] : in.at("s").items()) {
+        ++cases;
+        ASSERT_NO_FATAL_FAILURE(this->template expect<double>(in, std::stol(c), Impl::max_k_block, false,
+                                                              in.at("need_level2_c" + c),
+                                                              in.at("need_level28_c" + c), s));
+      }
+    } else if (in.at("kind") == "certificate") {
+      ++cases;
+      const auto with = [&](auto element) {
+        this->template expect<decltype(element)>(in, in.at("c"), in.at("positions"), in.at("toward_zero"),
+                                                 in.at("need_level2"), in.at("need_level28"), in.at("s"),
+                                                 in.at("Q").template get<int>());
+      };
+      const std::string type = in.at("type");
+      if (type == "f64") {
+        ASSERT_NO_FATAL_FAILURE(with(double{}));
+      }
+      if (type == "f32") {
+        ASSERT_NO_FATAL_FAILURE(with(float{}));
+      }
+      if (type == "c64") {
+        ASSERT_NO_FATAL_FAILURE(with(Kokkos::complex<double>{}));
+      }
+      if (type == "c32") {
+        ASSERT_NO_FATAL_FAILURE(with(Kokkos::complex<float>{}));
+      }
+    }
+  }
+  EXPECT_EQ(cases, 48);
+}
+
+TYPED_TEST(CertifyStage, ListsWhatItCannotCertify) {
+  // Entry (0, 0) is one tiny product, (0, 1) has no overlap, (1, 0) is fine; row 2 and column 2 are zero.
+  const json rows = {
+      {"0x1p+0", "0x1p-60", "0x0p+0"}, {"0x1p+0", "0x1p+0", "0x1p+0"}, {"0x0p+0", "0x0p+0", "0x0p+0"}};
+  const json cols = {
+      {"0x0p+0", "0x1p-60", "0x1p+0"}, {"0x0p+0", "0x0p+0", "0x1p+0"}, {"0x0p+0", "0x0p+0", "0x0p+0"}};
+  const Operand<double> a(rows), b(cols);
+  const Impl::CertificateRule rule{3, 53, false};
+  EXPECT_EQ(this->run(a, b, 3, 3, true, rule).open, 2);
+  std::vector<std::int64_t> open;
+  const CertificateRecord got = this->run(a, b, 3, 3, true, rule, &open);
+  EXPECT_EQ(open, (std::vector<std::int64_t>{0}));
+  EXPECT_NE(rule.moduli_for(got.bits, got.row_norm_2, got.col_norm_2), 0);
+}
+
+}  // namespace
+}  // namespace KokkosOzaki::Testing
