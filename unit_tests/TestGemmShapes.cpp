@@ -190,7 +190,7 @@ TYPED_TEST(GemmShapesTest, WorkspacesOfLongProductsStayBounded) {
                                std::int64_t{1} << 26, longest}) {
     const std::size_t bytes = Plan::workspace_bytes(m, n, k, options);
     const std::size_t records = static_cast<std::size_t>(k + 127) / 128 * 16;
-    EXPECT_LE(bytes, std::max(of_a_block, records) + of_a_block / 16) << "k=" << k;
+    EXPECT_LE(bytes, std::max(of_a_block, records) + of_a_block / 8) << "k=" << k;
     if (k >= 1000000) {
       EXPECT_LT(bytes, static_cast<std::size_t>(14 * planes * (m + n) * k) / 5)
           << "k=" << k;  // s copies would be the whole
@@ -311,7 +311,10 @@ TYPED_TEST(GemmShapesTest, WorkspacesOfMoreBytesThan32BitsCount) {
   options.moduli_per_group = 1;
   // INT32 products of one modulus and INT8 residues of the result for four; 2 m n + m > 2^32 as well. Complex: three
   // products, two parts. TestDevice computes a real product of this size.
-  const std::int64_t least = ScalarTraits<Scalar>::is_complex ? 3 * 4 + 2 * 4 : 4 + 4;
+  std::int64_t least = ScalarTraits<Scalar>::is_complex ? 3 * 4 + 2 * 4 : 4 + 4;
+  // An engine that reduces stores no products of real numbers.
+  const bool reduces = std::string(Plan(Space{}, 'N', 'N', 1, 1, 1, options).backend_name()) == "wgmma";
+  if (reduces && !ScalarTraits<Scalar>::is_complex) least = 4;
   for (const auto& [rows, cols, k] :
        {std::array<std::int64_t, 3>{m, n, 1}, std::array<std::int64_t, 3>{46341, 46341, 16}}) {
     const std::size_t needed = Plan::workspace_bytes(rows, cols, k, options);
