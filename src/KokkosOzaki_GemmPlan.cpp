@@ -546,7 +546,13 @@ template <class ExecutionSpace, class Scalar>
 GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpace& exec, char transA,
                                            char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                                            const GemmOptions& options)
-    : m_transA(transA), m_transB(transB), m_m(m), m_n(n), m_k(k) {
+    : m_transA(transA),
+      m_transB(transB),
+      m_m(m),
+      m_n(n),
+      m_k(k),
+      m_bound(options.bound),
+      m_rounding(options.rounding) {
   Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
@@ -590,11 +596,20 @@ std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes() const {
 template <class ExecutionSpace, class Scalar>
 template <class AElement, class BElement>
 void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Scalar& alpha,
-                                           const Impl::MatrixRef<const AElement>& A,
-                                           const Impl::MatrixRef<const BElement>& B, const Scalar& beta,
+                                           const Impl::PlanOperand<AElement>& A,
+                                           const Impl::PlanOperand<BElement>& B, const Scalar& beta,
                                            const Impl::MatrixRef<Scalar>& C, void* buffer,
                                            std::size_t buffer_bytes) {
-  Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A, B, C);
+  const auto check_prepared = [&](const auto& operand, char name, char trans, std::int64_t rows,
+                                  std::int64_t cols) {
+    if (operand.prepared == nullptr) return;
+    trans = Impl::canonical_trans(Impl::ScalarShape::of<Scalar>(), trans);
+    Impl::check_prepared({name, trans, rows, cols, m_impl->num_moduli(), m_bound, m_rounding},
+                         *operand.prepared, operand.known != nullptr, m_m > 0 && m_n > 0 && m_k > 0);
+  };
+  check_prepared(A, 'A', m_transA, m_m, m_k);
+  check_prepared(B, 'B', m_transB, m_k, m_n);
+  Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A.matrix, B.matrix, C);
   if (m_m == 0 || m_n == 0) return;
   if (alpha == Scalar(0) || m_k == 0) return Impl::apply_beta(exec, beta, C);
   const std::size_t got = buffer != nullptr ? buffer_bytes : m_context->workspace.extent(0);
@@ -603,9 +618,11 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
                              std::to_string(workspace_bytes()) + " contiguous bytes, got " +
                              std::to_string(got) + ".",
                          workspace_bytes(), got);
-  m_impl->execute(exec, *m_context, alpha, Impl::rows_of(Impl::op(A, m_transA)),
-                  Impl::rows_of(Impl::op(B, m_transB).transposed()), beta, C,
-                  buffer != nullptr ? buffer : m_context->workspace.data());
+  m_impl->execute(exec, *m_context, alpha, Impl::rows_of(Impl::op(A.matrix, m_transA)),
+                  Impl::rows_of(Impl::op(B.matrix, m_transB).transposed()), beta, C,
+                  buffer != nullptr ? buffer : m_context->workspace.data(),
+                  A.known != nullptr ? *A.known : Impl::KnownVectors{},
+                  B.known != nullptr ? *B.known : Impl::KnownVectors{});
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -618,16 +635,16 @@ const char* GemmPlan<ExecutionSpace, Scalar>::backend_name() const {
   return m_context->engine->name();
 }
 
-#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                             \
-  template void GemmPlan<SPACE, SCALAR>::run<A, B>(                                                  \
-      const SPACE&, const SCALAR&, const Impl::MatrixRef<const A>&, const Impl::MatrixRef<const B>&, \
-      const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*, std::size_t);                            \
-  template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                        \
-      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                 \
-      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*,               \
-      const Impl::KnownVectors&, const Impl::KnownVectors&);                                         \
-  template void Impl::PlanImpl<SPACE, SCALAR>::execute_batch<A, B>(                                  \
-      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::MatrixRef<const A>&,           \
+#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                                     \
+  template void GemmPlan<SPACE, SCALAR>::run<A, B>(const SPACE&, const SCALAR&, const Impl::PlanOperand<A>&, \
+                                                   const Impl::PlanOperand<B>&, const SCALAR&,               \
+                                                   const Impl::MatrixRef<SCALAR>&, void*, std::size_t);      \
+  template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                                \
+      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                         \
+      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*,                       \
+      const Impl::KnownVectors&, const Impl::KnownVectors&);                                                 \
+  template void Impl::PlanImpl<SPACE, SCALAR>::execute_batch<A, B>(                                          \
+      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::MatrixRef<const A>&,                   \
       const Impl::MatrixRef<const B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);
 #define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR)                                     \
   template class Impl::PlanImpl<SPACE, SCALAR>;                                           \

@@ -11,6 +11,7 @@ namespace KokkosOzaki::Impl::Labels {
 inline const std::string add_residues = "KokkosOzaki::add_residues";
 inline const std::string adopt_statistics = "KokkosOzaki::adopt_statistics";
 inline const std::string bound_maxima = "KokkosOzaki::bound_maxima";
+inline const std::string copy_entries = "KokkosOzaki::copy_entries";
 inline const std::string multiply = "KokkosOzaki::multiply";
 inline const std::string multiply_host = "KokkosOzaki::multiply_host";
 inline const std::string multiply_portable = "KokkosOzaki::multiply_portable";

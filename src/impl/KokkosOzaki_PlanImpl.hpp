@@ -51,6 +51,7 @@ class PlanImpl {
            const Int8Gemm<ExecutionSpace>& engine, std::int64_t entries = 1);
 
   std::size_t workspace_bytes() const { return m_layout.total; }
+  int num_moduli() const { return m_num_moduli; }
   GemmReport report(const Context<ExecutionSpace>& context) const;
 
   /// \brief The table of contents of the method.

@@ -20,10 +20,10 @@ void check_not_captured([[maybe_unused]] const char* function, [[maybe_unused]] 
     // The legacy default stream cannot be asked while a stream that waits for it is being captured.
     if (status == cudaErrorStreamCaptureImplicit) cudaGetLastError();
     if (status == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone)
-      throw Error(
-          std::string("KokkosOzaki::") + function +
-          ": memory would have to be allocated, and the stream is being captured; make the plan, or call "
-          "gemm with these sizes and options once, before the capture.");
+      throw Error(std::string("KokkosOzaki::") + function +
+                  ": memory would have to be allocated, and the stream is being captured; make the plan or "
+                  "the prepared "
+                  "matrix, or call gemm with these sizes and options once, before the capture.");
   }
 #endif
 }
