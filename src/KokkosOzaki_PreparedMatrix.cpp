@@ -52,13 +52,13 @@ struct PreparedLayout {
   }
 };
 
-template <class T, class MemorySpace>
-Kokkos::View<T*, MemorySpace> allocate(const char* function, const char* label, std::size_t count) {
-  const std::size_t bytes = count == too_many_bytes ? count : count * sizeof(T);
+/// Of bytes: where a View of something else ends, some Kokkos start a kernel.
+template <class MemorySpace>
+Kokkos::View<char*, MemorySpace> allocate(const char* function, const char* label, std::size_t bytes) {
   try {
-    if (count == too_many_bytes) throw Error("more than can be addressed");
-    return Kokkos::View<T*, MemorySpace>(Kokkos::view_alloc(std::string(label), Kokkos::WithoutInitializing),
-                                         count);
+    if (bytes == too_many_bytes) throw Error("more than can be addressed");
+    return Kokkos::View<char*, MemorySpace>(
+        Kokkos::view_alloc(std::string(label), Kokkos::WithoutInitializing), bytes);
   } catch (const std::exception& reason) {
     throw WorkspaceError(std::string("KokkosOzaki::") + function + ": " + std::to_string(bytes) +
                              " bytes for the prepared matrix could not be allocated: " + reason.what(),
@@ -85,17 +85,22 @@ int number_of_moduli(const char* function, ScalarShape scalar, std::int64_t k, b
 
 /// What the work needs besides the result; it is all there before the first kernel starts.
 template <class ExecutionSpace>
-struct PrepareScratch {
+class PrepareScratch {
   using MemorySpace = typename ExecutionSpace::memory_space;
-  Kokkos::View<Control*, MemorySpace> control;
-  Kokkos::View<ModuliTable*, MemorySpace> table;
 
+ public:
   PrepareScratch(const char* function, int num_moduli)
-      : control(allocate<Control, MemorySpace>(function, "KokkosOzaki::control", 1)),
-        table(allocate<ModuliTable, MemorySpace>(function, "KokkosOzaki::moduli_tables", 1)) {
-    Kokkos::deep_copy(table, Kokkos::View<const ModuliTable*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
-                                 moduli_tables() + (num_moduli - min_moduli), 1));
+      : m_control(allocate<MemorySpace>(function, "KokkosOzaki::control", sizeof(Control))),
+        m_table(allocate<MemorySpace>(function, "KokkosOzaki::moduli_tables", sizeof(ModuliTable))) {
+    Kokkos::deep_copy(m_table, Kokkos::View<const char*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
+                                   reinterpret_cast<const char*>(moduli_tables() + (num_moduli - min_moduli)),
+                                   sizeof(ModuliTable)));
   }
+  Control* control() const { return reinterpret_cast<Control*>(m_control.data()); }
+  const ModuliTable* table() const { return reinterpret_cast<const ModuliTable*>(m_table.data()); }
+
+ private:
+  Kokkos::View<char*, MemorySpace> m_control, m_table;
 };
 
 /// The statistics of the vectors and what follows from them alone, into memory of this layout.
@@ -116,15 +121,15 @@ KnownVectors prepare_vectors(const ExecutionSpace& exec, const PrepareScratch<Ex
   known.exponent = exponent, known.square_sum = square_sum;
   known.ld = ld, known.plane_stride = ld * padded;
 
-  reset_control(exec, scratch.control.data());
-  statistics(exec, kernels, vectors, chunks, exponent, square_sum, scratch.control.data());
+  reset_control(exec, scratch.control());
+  statistics(exec, kernels, vectors, chunks, exponent, square_sum, scratch.control());
   if (accurate) {
     quantize(exec, kernels, vectors, exponent, planes, ld, padded);
     known.quantised = planes;
   } else {
     scale_fast(exec, fast_budget(traits.num_moduli, parts_of_v<Scalar> * vectors.length), vectors.count,
                exponent, square_sum, alpha);
-    residues(exec, kernels, vectors, exponent, alpha, scratch.table.data(), traits.num_moduli,
+    residues(exec, kernels, vectors, exponent, alpha, scratch.table(), traits.num_moduli,
              traits.rounding == Rounding::toward_zero, ResiduePlanes{planes, known.plane_stride, ld, padded});
     known.residues = planes;
   }
@@ -170,8 +175,8 @@ PreparedMatrix<ExecutionSpace, Scalar>::PreparedMatrix(const char* function, cha
     const std::int64_t ld = round_up(k, k_padding), padded = round_up(count, vector_padding);
     const PreparedLayout layout(stride * major, sizeof(Scalar), count, ld * padded,
                                 accurate ? 1 : products_of_v<Scalar> * m_traits.num_moduli);
-    data->memory = allocate<char, typename ExecutionSpace::memory_space>(
-        function, "KokkosOzaki::prepared_matrix", layout.total);
+    data->memory = allocate<typename ExecutionSpace::memory_space>(function, "KokkosOzaki::prepared_matrix",
+                                                                   layout.total);
     char* base =
         reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(data->memory.data()) + 63) / 64 * 64);
     const PrepareScratch<ExecutionSpace> scratch(function, m_traits.num_moduli);

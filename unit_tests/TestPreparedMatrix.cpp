@@ -78,25 +78,6 @@ struct Form {
   Placement a = {}, b = {}, c = {};
 };
 
-/// A fence after each call, since plans come and go.
-template <class Space, class Scalar>
-struct Run {
-  using Plan = GemmPlan<Space, Scalar>;
-  Plan& plan;
-  Scalar alpha, beta;
-  MatrixOf<Scalar> C;
-  Placement place;
-
-  template <class A, class B, class... Buffer>
-  MatrixOf<Scalar> operator()(const A& a, const B& b, const Buffer&... buffer) const {
-    const Operand<LayoutStride, SharedSpace, Scalar> c(C, place);
-    plan.execute(Space{}, alpha, a, b, beta, c.view(), buffer...);
-    Space{}.fence();
-    EXPECT_TRUE(c.gaps_are_intact());
-    return c.values();
-  }
-};
-
 /// \brief Both operands of a product prepared, each alone and together, with the plan's memory and with a buffer: the
 /// values (bits, but for NaNs) of the call with the Views.
 /// \param A, B op(A) and op(B)
@@ -111,26 +92,41 @@ void expect_values_of_plain_call(const MatrixOf<AElement>& A, const MatrixOf<BEl
   Operand<LayoutStride, SharedSpace, AElement> a(stored_for(A, form.transA), form.a);
   Operand<LayoutStride, SharedSpace, BElement> b(stored_for(B, form.transB), form.b);
   GemmPlan<Space, Scalar> plan(Space{}, form.transA, form.transB, m, n, k, options);
-  const Run<Space, Scalar> run{plan, number<Scalar>(-0.75, 0.3), number<Scalar>(1.25, -0.6),
-                               spread_of<Scalar>(m, n, 77), form.c};
-  const MatrixOf<Scalar> expected = run(a.view(), b.view());
+  const Space exec{};
+  const auto alpha = number<Scalar>(-0.75, 0.3), beta = number<Scalar>(1.25, -0.6);
+  const MatrixOf<Scalar> C = spread_of<Scalar>(m, n, 77);
+  Operand<LayoutStride, SharedSpace, Scalar> c(C, form.c);
+  plan.execute(exec, alpha, a.view(), b.view(), beta, c.view());
+  exec.fence();
+  const MatrixOf<Scalar> expected = c.values();
+  const auto check = [&](const char* prepared) {
+    exec.fence();
+    EXPECT_TRUE(same_values(expected, c.values())) << prepared;
+    EXPECT_TRUE(c.gaps_are_intact()) << prepared;
+    c.assign(C);
+  };
+  c.assign(C);
 
   const char letters[] = {form.transA, '\0', form.transB, '\0'};
   GemmOptions of_matrix = options;  // what is the plan's business does not matter
   of_matrix.max_workspace_bytes = 1;
   of_matrix.moduli_per_group = 5;
-  const auto prepared_a = prepare_a<Scalar>(Space{}, letters, a.view(), of_matrix);
-  const auto prepared_b = prepare_b<Scalar>(Space{}, letters + 2, b.view(), of_matrix);
+  const auto prepared_a = prepare_a<Scalar>(exec, letters, a.view(), of_matrix);
+  const auto prepared_b = prepare_b<Scalar>(exec, letters + 2, b.view(), of_matrix);
   EXPECT_EQ(plan.report().num_moduli, prepared_a.num_moduli());
   EXPECT_EQ(plan.report().num_moduli, prepared_b.num_moduli());
   a.assign(MatrixOf<AElement>(a.values().rows(), a.values().cols(), poison_of<AElement>()));
-  EXPECT_TRUE(same_values(expected, run(prepared_a, b.view()))) << "A";
-  EXPECT_TRUE(same_values(expected, run(prepared_a, prepared_b))) << "A and B";
+  plan.execute(exec, alpha, prepared_a, b.view(), beta, c.view());
+  check("A");
+  plan.execute(exec, alpha, prepared_a, prepared_b, beta, c.view());
+  check("A and B");
   a.assign(stored_for(A, form.transA));
   b.assign(MatrixOf<BElement>(b.values().rows(), b.values().cols(), poison_of<BElement>()));
-  EXPECT_TRUE(same_values(expected, run(a.view(), prepared_b))) << "B";
+  plan.execute(exec, alpha, a.view(), prepared_b, beta, c.view());
+  check("B");
   const Kokkos::View<char*, Shared<Space>> buffer("buffer", plan.workspace_bytes());
-  EXPECT_TRUE(same_values(expected, run(prepared_a, prepared_b, buffer))) << "A and B, with a buffer";
+  plan.execute(exec, alpha, prepared_a, prepared_b, beta, c.view(), buffer);
+  check("A and B, with a buffer");
 }
 
 constexpr Placement by_columns{1, 3, 1, false}, by_rows{0, 0, 1, true}, with_gaps{2, 1, 3, true};
