@@ -2,10 +2,11 @@
 #include "KokkosOzaki_PreparedMatrix.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <string>
+#include <utility>
 
-#include "../backends/KokkosOzaki_Backends.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
 #include "stages/KokkosOzaki_CopyEntries.hpp"
 #include "stages/KokkosOzaki_Residues.hpp"
