@@ -193,24 +193,6 @@ TYPED_TEST(PreparedMatrixTest, LongInnerDimensionsHaveTheBitsOfThePlainCall) {
                                              {'T', 'T', by_columns, by_rows, by_rows});
 }
 
-/// Few moduli: the guard of the accurate bound leaves it out, and the fast exponents are prepared.
-TYPED_TEST(PreparedMatrixTest, WhereTheAccurateBoundDoesNotApplyTheFastOneIsPrepared) {
-  using Scalar = typename TypeParam::Scalar;
-  using Space = typename TypeParam::Space;
-  const auto A = spread_of<Scalar>(5, 400, 7), B = spread_of<Scalar>(400, 6, 8);
-  const Operand<LayoutLeft, SharedSpace, Scalar> a(A);
-  for (const int s : {2, 3, 4}) {
-    expect_values_of_plain_call<Space, Scalar>(A, B, with_moduli(s, Bound::accurate));
-    EXPECT_EQ(Bound::accurate, prepare_a(Space{}, "N", a.view(), with_moduli(s, Bound::accurate)).bound());
-  }
-  const auto bytes = [&](int s, Bound bound) {
-    return prepare_a(Space{}, "N", a.view(), with_moduli(s, bound)).bytes();
-  };
-  EXPECT_EQ(bytes(2, Bound::fast), bytes(2, Bound::accurate)) << "the same residues";
-  EXPECT_EQ(bytes(8, Bound::accurate), bytes(16, Bound::accurate)) << "one plane";
-  EXPECT_LT(bytes(16, Bound::accurate), bytes(16, Bound::fast));
-}
-
 TYPED_TEST(PreparedMatrixTest, SpecialValuesAndTruncationAreAsInThePlainCall) {
   using Scalar = typename TypeParam::Scalar;
   using Space = typename TypeParam::Space;
@@ -287,6 +269,23 @@ TYPED_TEST(PreparedMatrixOfDoublesTest, KnowsWhatItIs) {
   EXPECT_EQ(Bound::accurate, b.bound());
   EXPECT_EQ(Rounding::toward_zero, b.rounding());
   EXPECT_GT(b.bytes(), 30u * 150u * (sizeof(double) + 1));
+}
+
+/// Few moduli: the guard of the accurate bound leaves it out, and the fast exponents are prepared.
+TYPED_TEST(PreparedMatrixOfDoublesTest, WhereTheAccurateBoundDoesNotApplyTheFastOneIsPrepared) {
+  const Matrix A = spread(5, 400, 1.0, 7), B = spread(400, 6, 1.0, 8);
+  const Operand<LayoutLeft> a(A);
+  for (const int s : {2, 3, 4}) {
+    expect_values_of_plain_call<TypeParam, double>(A, B, with_moduli(s, Bound::accurate));
+    EXPECT_EQ(Bound::accurate,
+              prepare_a(TypeParam{}, "N", a.view(), with_moduli(s, Bound::accurate)).bound());
+  }
+  const auto bytes = [&](int s, Bound bound) {
+    return prepare_a(TypeParam{}, "N", a.view(), with_moduli(s, bound)).bytes();
+  };
+  EXPECT_EQ(bytes(2, Bound::fast), bytes(2, Bound::accurate)) << "the same residues";
+  EXPECT_EQ(bytes(8, Bound::accurate), bytes(16, Bound::accurate)) << "one plane";
+  EXPECT_LT(bytes(16, Bound::accurate), bytes(16, Bound::fast));
 }
 
 TYPED_TEST(PreparedMatrixOfDoublesTest, HasManyPartnersAndMayMove) {
@@ -371,11 +370,10 @@ TYPED_TEST(PreparedWideMatrixTest, WhatDoesNotFitIsNamed) {
   const auto good_a = prepare_a(exec, "N", x.view(), options);
   const auto good_b = prepare_b(exec, "C", x.view(), options);
   const auto expect = [&](const std::string& message, const auto& a, const auto& b) {
-    EXPECT_EQ("KokkosOzaki::GemmPlan::execute: " + message + ".",
-              message_of([&] { plan.execute(exec, Scalar(1), a, b, Scalar(0), c.view()); }));
-    // nor where nothing would be multiplied
-    EXPECT_EQ("KokkosOzaki::GemmPlan::execute: " + message + ".",
-              message_of([&] { plan.execute(exec, Scalar(0), a, b, Scalar(0), c.view()); }));
+    for (const double alpha : {1.0, 0.0})  // also where nothing would be multiplied
+      EXPECT_EQ("KokkosOzaki::GemmPlan::execute: " + message + ".", message_of([&] {
+                  plan.execute(exec, number<Scalar>(alpha, 0.0), a, b, Scalar(0), c.view());
+                }));
     exec.fence();
     EXPECT_TRUE(same_bits(before, c.values()));
   };
