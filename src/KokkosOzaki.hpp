@@ -7,6 +7,7 @@
 #include "KokkosOzaki_GemmBatched.hpp"
 #include "KokkosOzaki_GemmOptions.hpp"
 #include "KokkosOzaki_GemmPlan.hpp"
+#include "KokkosOzaki_PreparedMatrix.hpp"
 #include "KokkosOzaki_Version.hpp"
 
 #endif

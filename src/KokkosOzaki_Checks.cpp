@@ -309,6 +309,56 @@ void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std
   check_memory(function, A, B, C);
 }
 
+char canonical_trans(ScalarShape scalar, char trans) {
+  if (!is_transposed(trans)) return 'N';
+  return scalar.parts == 2 && (trans == 'C' || trans == 'c') ? 'C' : 'T';
+}
+
+void check_prepare(const char* function, ScalarShape scalar, char operand, char trans, const OperandShape& x,
+                   const GemmOptions& options) {
+  const char name[] = {operand, '\0'};
+  check_trans(function, operand == 'A' ? "transA" : "transB", trans);
+  const auto [rows, cols] = extents_of_op(x, trans);
+  if (operand == 'A')
+    check_sizes(function, scalar, rows, 1, cols);
+  else
+    check_sizes(function, scalar, 1, cols, rows);
+  check_strides(function, name, x);
+  check_options(function, options);
+}
+
+void check_prepared(const PreparedTraits& planned, const PreparedTraits& got, bool is_there,
+                    bool moduli_matter) {
+  const char* function = "GemmPlan::execute";
+  const char name = planned.operand;
+  const auto maker = [](char operand) { return operand == 'A' ? "prepare_a" : "prepare_b"; };
+  const auto name_of = [](Bound bound) { return bound == Bound::fast ? "fast" : "accurate"; };
+  const auto name_of_rounding = [](Rounding rounding) {
+    return rounding == Rounding::nearest_even ? "nearest_even" : "toward_zero";
+  };
+  if (!is_there) fail(function, name, " must not be a PreparedMatrix that was moved from");
+  if (got.operand != name)
+    fail(function, name, " must be prepared by ", maker(name), ", got one by ", maker(got.operand));
+  if (got.trans != planned.trans)
+    fail(function, name, " must be prepared with trans", name, "=", planned.trans, " as planned, got trans",
+         name, "=", got.trans);
+  if (got.rows != planned.rows || got.cols != planned.cols)
+    fail(function, "op(", name, ") must be ", planned.rows, "x", planned.cols, " as planned, got a prepared ",
+         got.rows, "x", got.cols);
+  const auto number_of = [](int num_moduli) {
+    return num_moduli != 0 ? std::to_string(num_moduli) : std::string("a number chosen from the data");
+  };
+  if (moduli_matter && got.num_moduli != planned.num_moduli)
+    fail(function, name, " must be prepared with ", number_of(planned.num_moduli), " moduli as planned, got ",
+         number_of(got.num_moduli));
+  if (got.bound != planned.bound)
+    fail(function, name, " must be prepared for the bound ", name_of(planned.bound), " as planned, got ",
+         name_of(got.bound));
+  if (got.rounding != planned.rounding)
+    fail(function, name, " must be prepared with rounding ", name_of_rounding(planned.rounding),
+         " as planned, got ", name_of_rounding(got.rounding));
+}
+
 std::string moduli_complaint(ScalarShape scalar, std::int64_t k, const GemmOptions& options) {
   if (k == 0) return {};
   const std::int64_t terms = scalar.parts * k;

@@ -196,11 +196,10 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
 
 template <class ExecutionSpace, class Scalar>
 template <class AElement, class BElement>
-Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(const ExecutionSpace& exec,
-                                                               Context<ExecutionSpace>& context,
-                                                               const VectorSet<AElement>& a,
-                                                               const VectorSet<BElement>& b, void* buffer,
-                                                               void* scratch_buffer) const {
+Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
+    const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
+    const VectorSet<BElement>& b, const KnownVectors& known_a, const KnownVectors& known_b, void* buffer,
+    void* scratch_buffer) const {
   const Kept kept = kept_at(buffer);
   char* const scratch = aligned(scratch_buffer);
   Control* const control = context.control.data();
@@ -208,16 +207,19 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(const ExecutionSp
   auto* const chunks = reinterpret_cast<ChunkStatistics*>(scratch);
   const auto records = static_cast<std::int64_t>((m_scratch_bytes - 63) / sizeof(ChunkStatistics));
   const std::int64_t at_once = records / chunks_of(m_k);
-  if (m_m + m_n <= at_once) {
+  if (known_a.exponent == nullptr && known_b.exponent == nullptr && m_m + m_n <= at_once) {
     statistics(exec, context.kernels, a, b, chunks, kept.exponent, kept.square_sum, control, kept.sum);
   } else {
-    const auto of_side = [&](const auto& vectors, std::int64_t offset) {
+    const auto of_side = [&](const auto& vectors, const KnownVectors& known, std::int64_t offset) {
+      if (known.exponent != nullptr)
+        return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, known.sum,
+                                kept.exponent + offset, kept.square_sum + offset, control, kept.sum + offset);
       for (std::int64_t i = 0; i < vectors.count; i += at_once)
         statistics(exec, context.kernels, part(vectors, i, std::min(at_once, vectors.count - i)), chunks,
                    kept.exponent + offset + i, kept.square_sum + offset + i, control, kept.sum + offset + i);
     };
-    of_side(a, 0);
-    of_side(b, m_m);
+    of_side(a, known_a, 0);
+    of_side(b, known_b, m_m);
   }
   certificate_vectors(exec, m_m, m_n, kept.exponent, kept.square_sum, kept.sum, kept.vectors, kept.record);
 
@@ -258,7 +260,8 @@ void ComponentwiseProduct<ExecutionSpace, Scalar>::execute(
 
 #define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                               \
   template Selection ComponentwiseProduct<SPACE, SCALAR>::select<A, B>(                                \
-      const SPACE&, Context<SPACE>&, const VectorSet<A>&, const VectorSet<B>&, void*, void*) const;    \
+      const SPACE&, Context<SPACE>&, const VectorSet<A>&, const VectorSet<B>&, const KnownVectors&,    \
+      const KnownVectors&, void*, void*) const;                                                        \
   template void ComponentwiseProduct<SPACE, SCALAR>::execute<A, B>(                                    \
       const SPACE&, Context<SPACE>&, const Selection&, PlanImpl<SPACE, SCALAR>&, const SCALAR&,        \
       const VectorSet<A>&, const VectorSet<B>&, const SCALAR&, const MatrixRef<SCALAR>&, void*, void*) \

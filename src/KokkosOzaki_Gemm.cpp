@@ -79,8 +79,8 @@ void multiply_in(const char* function, const ExecutionSpace& exec, Context<Execu
                                                              *context.engine);
   reserve(function, exec, context.kept, product.kept_bytes());
   reserve(function, exec, context.workspace, product.scratch_bytes());
-  const Selection selection =
-      product.select(exec, context, a, b, context.kept.data(), context.workspace.data());
+  const Selection selection = product.select(exec, context, a, b, KnownVectors{}, KnownVectors{},
+                                             context.kept.data(), context.workspace.data());
   Plan plan(function, C.rows, C.cols, a.length, product.options_of_plan(options, selection.num_moduli),
             *context.engine);
   if (!selection.all_exact) reserve(function, exec, context.workspace, plan.workspace_bytes());

@@ -55,12 +55,12 @@ class Accuracy {
   bool m_is_default, m_is_componentwise;
 };
 
-/// \brief Options of gemm and GemmPlan; the default is the fast bound with 14 moduli, float 7
-/// (k <= 2^17).
+/// \brief Options of gemm and GemmPlan; by default the number of moduli is chosen from the data so that the result is as
+/// good as that of an inner product in the format of C, or better.
 struct GemmOptions {
-  int num_moduli = 0;  ///< 2..20; 0: the smallest number that `accuracy` allows for this k
-  Accuracy accuracy = Accuracy::normwise();  ///< used when num_moduli is 0
-  Bound bound = Bound::fast;
+  int num_moduli = 0;                             ///< 2..20; 0: the smallest number that `accuracy` allows
+  Accuracy accuracy = Accuracy::componentwise();  ///< used when num_moduli is 0
+  Bound bound = Bound::fast;                      ///< a componentwise accuracy always has the fast exponents
   Rounding rounding = Rounding::nearest_even;
   std::size_t max_workspace_bytes =
       0;                     ///< 0: no cap; otherwise C and k are cut into blocks that fit. Same bits.

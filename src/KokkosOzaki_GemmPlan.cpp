@@ -244,8 +244,8 @@ void PlanImpl<ExecutionSpace, Scalar>::prepare_statistics(
     return statistics(exec, kernels, rows, cols, chunks, exponent, square_sum, control);
   const auto of_side = [&](const auto& vectors, const KnownVectors& known, std::int64_t offset) {
     if (known.exponent != nullptr)
-      return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, exponent + offset,
-                              square_sum + offset, control);
+      return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, known.sum,
+                              exponent + offset, square_sum + offset, control);
     for (std::int64_t i = 0; i < vectors.count; i += vectors_at_once)
       statistics(exec, kernels, part(vectors, i, std::min(vectors_at_once, vectors.count - i)), chunks,
                  exponent + offset + i, square_sum + offset + i, control);
@@ -515,7 +515,13 @@ template <class ExecutionSpace, class Scalar>
 GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpace& exec, char transA,
                                            char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                                            const GemmOptions& options)
-    : m_transA(transA), m_transB(transB), m_m(m), m_n(n), m_k(k) {
+    : m_transA(transA),
+      m_transB(transB),
+      m_m(m),
+      m_n(n),
+      m_k(k),
+      m_bound(options.bound),
+      m_rounding(options.rounding) {
   Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
@@ -571,11 +577,21 @@ std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes() const {
 template <class ExecutionSpace, class Scalar>
 template <class AElement, class BElement>
 void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Scalar& alpha,
-                                           const Impl::MatrixRef<const AElement>& A,
-                                           const Impl::MatrixRef<const BElement>& B, const Scalar& beta,
+                                           const Impl::PlanOperand<AElement>& A,
+                                           const Impl::PlanOperand<BElement>& B, const Scalar& beta,
                                            const Impl::MatrixRef<Scalar>& C, void* buffer,
                                            std::size_t buffer_bytes) {
-  Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A, B, C);
+  const auto check_prepared = [&](const auto& operand, char name, char trans, std::int64_t rows,
+                                  std::int64_t cols) {
+    if (operand.prepared == nullptr) return;
+    trans = Impl::canonical_trans(Impl::ScalarShape::of<Scalar>(), trans);
+    Impl::check_prepared(
+        {name, trans, rows, cols, m_componentwise != nullptr ? 0 : m_impl->num_moduli(), m_bound, m_rounding},
+        *operand.prepared, operand.known != nullptr, m_m > 0 && m_n > 0 && m_k > 0);
+  };
+  check_prepared(A, 'A', m_transA, m_m, m_k);
+  check_prepared(B, 'B', m_transB, m_k, m_n);
+  Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A.matrix, B.matrix, C);
   if (m_m == 0 || m_n == 0) return;
   if (alpha == Scalar(0) || m_k == 0) return Impl::apply_beta(exec, beta, C);
   const std::size_t got = buffer != nullptr ? buffer_bytes : m_context->workspace.extent(0);
@@ -585,14 +601,18 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
                              std::to_string(got) + ".",
                          workspace_bytes(), got);
   void* const workspace = buffer != nullptr ? buffer : m_context->workspace.data();
-  const auto a = Impl::rows_of(Impl::op(A, m_transA));
-  const auto b = Impl::rows_of(Impl::op(B, m_transB).transposed());
-  if (m_componentwise == nullptr) return m_impl->execute(exec, *m_context, alpha, a, b, beta, C, workspace);
+  const auto a = Impl::rows_of(Impl::op(A.matrix, m_transA));
+  const auto b = Impl::rows_of(Impl::op(B.matrix, m_transB).transposed());
+  const Impl::KnownVectors known_a = A.known != nullptr ? *A.known : Impl::KnownVectors{};
+  const Impl::KnownVectors known_b = B.known != nullptr ? *B.known : Impl::KnownVectors{};
+  if (m_componentwise == nullptr)
+    return m_impl->execute(exec, *m_context, alpha, a, b, beta, C, workspace, known_a, known_b);
 
   Impl::check_not_captured("GemmPlan::execute", exec, Impl::captured_selection);
   const std::size_t kept_bytes = m_componentwise->kept_bytes();
   char* const rest = static_cast<char*>(workspace) + kept_bytes;
-  const Impl::Selection selection = m_componentwise->select(exec, *m_context, a, b, workspace, rest);
+  const Impl::Selection selection =
+      m_componentwise->select(exec, *m_context, a, b, known_a, known_b, workspace, rest);
   GemmOptions options = m_componentwise->options_of_plan(m_options, selection.num_moduli);
   options.max_workspace_bytes = got - kept_bytes;
   *m_impl =
@@ -622,16 +642,16 @@ const char* GemmPlan<ExecutionSpace, Scalar>::backend_name() const {
   return m_context->engine->name();
 }
 
-#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                             \
-  template void GemmPlan<SPACE, SCALAR>::run<A, B>(                                                  \
-      const SPACE&, const SCALAR&, const Impl::MatrixRef<const A>&, const Impl::MatrixRef<const B>&, \
-      const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*, std::size_t);                            \
-  template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                        \
-      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                 \
-      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*,               \
-      const Impl::KnownVectors&, const Impl::KnownVectors&);                                         \
-  template void Impl::PlanImpl<SPACE, SCALAR>::execute_batch<A, B>(                                  \
-      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::MatrixRef<const A>&,           \
+#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                                     \
+  template void GemmPlan<SPACE, SCALAR>::run<A, B>(const SPACE&, const SCALAR&, const Impl::PlanOperand<A>&, \
+                                                   const Impl::PlanOperand<B>&, const SCALAR&,               \
+                                                   const Impl::MatrixRef<SCALAR>&, void*, std::size_t);      \
+  template void Impl::PlanImpl<SPACE, SCALAR>::execute<A, B>(                                                \
+      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::VectorSet<A>&,                         \
+      const Impl::VectorSet<B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*,                       \
+      const Impl::KnownVectors&, const Impl::KnownVectors&);                                                 \
+  template void Impl::PlanImpl<SPACE, SCALAR>::execute_batch<A, B>(                                          \
+      const SPACE&, Impl::Context<SPACE>&, const SCALAR&, const Impl::MatrixRef<const A>&,                   \
       const Impl::MatrixRef<const B>&, const SCALAR&, const Impl::MatrixRef<SCALAR>&, void*);
 #define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR)                                     \
   template class Impl::PlanImpl<SPACE, SCALAR>;                                           \

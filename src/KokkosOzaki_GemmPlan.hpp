@@ -12,6 +12,7 @@
 #include "impl/KokkosOzaki_Checks.hpp"
 #include "impl/KokkosOzaki_KokkosCompat.hpp"
 #include "impl/KokkosOzaki_MatrixRef.hpp"
+#include "impl/KokkosOzaki_PlanOperand.hpp"
 
 namespace KokkosOzaki {
 
@@ -92,19 +93,21 @@ class GemmPlan {
 
   /// \brief C := alpha op(A) op(B) + beta C; enqueues on `exec` and returns, no fence.
   /// \param[in] A m x k if transA is N, else k x m; LayoutLeft, LayoutRight or LayoutStride; of Scalar's type,
-  ///   or float where that is double (complex likewise)
-  /// \param[in] B k x n if transB is N, else n x k; like A
+  ///   or float where that is double (complex likewise); or a PreparedMatrix made by prepare_a with the plan's letter,
+  ///   number of moduli, bound and rounding, which must live until the work is done
+  /// \param[in] B k x n if transB is N, else n x k; like A, prepared by prepare_b
   /// \param[in,out] C m x n; read only if beta != 0; must not overlap A or B
   /// \throws std::invalid_argument a size differs from the plan's; two entries of an operand in one place;
-  ///   overlap
+  ///   overlap; a prepared matrix that does not fit; C is untouched
   /// \throws WorkspaceError the plan was made without a workspace
   /// \throws BackendError a vendor library reported a failure
-  template <class AView, class BView, class CView>
-  void execute(const ExecutionSpace& exec, const Scalar& alpha, const AView& A, const BView& B,
+  template <class AOperand, class BOperand, class CView>
+  void execute(const ExecutionSpace& exec, const Scalar& alpha, const AOperand& A, const BOperand& B,
                const Scalar& beta, const CView& C) {
-    Impl::check_types<ExecutionSpace, Scalar, AView, BView, CView>();
-    run(exec, alpha, Impl::const_matrix_ref(A), Impl::const_matrix_ref(B), beta, Impl::matrix_ref(C), nullptr,
-        0);
+    using OperandA = Impl::PlanOperandOf<AOperand, ExecutionSpace, Scalar>;
+    using OperandB = Impl::PlanOperandOf<BOperand, ExecutionSpace, Scalar>;
+    Impl::check_types<ExecutionSpace, Scalar, typename OperandA::View, typename OperandB::View, CView>();
+    run(exec, alpha, OperandA::make(A), OperandB::make(B), beta, Impl::matrix_ref(C), nullptr, 0);
   }
 
   /// \brief The same with the caller's memory.
@@ -112,10 +115,12 @@ class GemmPlan {
   /// from exec; not
   ///                touched by anybody else until the work is done; contents do not matter
   /// \throws WorkspaceError  the buffer is too small
-  template <class AView, class BView, class CView, class Buffer>
-  void execute(const ExecutionSpace& exec, const Scalar& alpha, const AView& A, const BView& B,
+  template <class AOperand, class BOperand, class CView, class Buffer>
+  void execute(const ExecutionSpace& exec, const Scalar& alpha, const AOperand& A, const BOperand& B,
                const Scalar& beta, const CView& C, const Buffer& buffer) {
-    Impl::check_types<ExecutionSpace, Scalar, AView, BView, CView>();
+    using OperandA = Impl::PlanOperandOf<AOperand, ExecutionSpace, Scalar>;
+    using OperandB = Impl::PlanOperandOf<BOperand, ExecutionSpace, Scalar>;
+    Impl::check_types<ExecutionSpace, Scalar, typename OperandA::View, typename OperandB::View, CView>();
     static_assert(Kokkos::is_view<Buffer>::value && static_cast<int>(Buffer::rank) == 1,
                   "KokkosOzaki::GemmPlan::execute: buffer must be a rank-1 Kokkos::View.");
     static_assert(!std::is_const_v<typename Buffer::value_type>,
@@ -124,8 +129,7 @@ class GemmPlan {
                   "KokkosOzaki::GemmPlan::execute: buffer must be accessible from exec.");
     const std::size_t bytes =
         buffer.span_is_contiguous() ? buffer.extent(0) * sizeof(typename Buffer::value_type) : 0;
-    run(exec, alpha, Impl::const_matrix_ref(A), Impl::const_matrix_ref(B), beta, Impl::matrix_ref(C),
-        buffer.data(), bytes);
+    run(exec, alpha, OperandA::make(A), OperandB::make(B), beta, Impl::matrix_ref(C), buffer.data(), bytes);
   }
 
   /// What the last execute did; waits for it only where the answer is on the device (accurate bound).
@@ -136,12 +140,14 @@ class GemmPlan {
 
  private:
   template <class AElement, class BElement>
-  void run(const ExecutionSpace& exec, const Scalar& alpha, const Impl::MatrixRef<const AElement>& A,
-           const Impl::MatrixRef<const BElement>& B, const Scalar& beta, const Impl::MatrixRef<Scalar>& C,
+  void run(const ExecutionSpace& exec, const Scalar& alpha, const Impl::PlanOperand<AElement>& A,
+           const Impl::PlanOperand<BElement>& B, const Scalar& beta, const Impl::MatrixRef<Scalar>& C,
            void* buffer, std::size_t buffer_bytes);
 
   char m_transA, m_transB;
   std::int64_t m_m, m_n, m_k;
+  Bound m_bound;
+  Rounding m_rounding;
   std::unique_ptr<Impl::Context<ExecutionSpace>> m_context;
   std::unique_ptr<Impl::PlanImpl<ExecutionSpace, Scalar>> m_impl;
   std::size_t m_workspace_bytes = 0;

@@ -131,6 +131,11 @@ class Attempt {
   void execute(GemmPlan<Space, double>& plan) {
     plan.execute(Space{}, -1.5, m_a.view(), m_b.view(), 0.5, m_c.view());
   }
+  void prepare_and_execute(GemmPlan<Space, double>& plan) {
+    const auto a = prepare_a(Space{}, "N", m_a.view(), m_options);
+    const auto b = prepare_b(Space{}, "N", m_b.view(), m_options);
+    plan.execute(Space{}, -1.5, a, b, 0.5, m_c.view());
+  }
 
   /// call() with one allocation after another refused, until it makes no more; prepare() comes before each.
   void with_every_refusal(const std::function<void()>& prepare, const std::function<void()>& call) {
@@ -230,6 +235,15 @@ TYPED_TEST(AllocationFailureTest, OfAPlan) {
     auto plan = attempt.plan();
     ASSERT_NO_FATAL_FAILURE(attempt.with_every_refusal([] {}, [&] { attempt.execute(plan); }));
     EXPECT_EQ(failures, attempt.failures()) << "the call of a plan allocates nothing";
+  }
+}
+
+TYPED_TEST(AllocationFailureTest, OfPreparedMatrices) {
+  for (const GemmOptions& options : some_options()) {
+    Attempt<TypeParam> attempt(40, 35, 70, options);
+    auto plan = attempt.plan();
+    ASSERT_NO_FATAL_FAILURE(attempt.with_every_refusal([] {}, [&] { attempt.prepare_and_execute(plan); }));
+    EXPECT_GT(attempt.failures(), 0);
   }
 }
 

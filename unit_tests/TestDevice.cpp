@@ -466,6 +466,9 @@ TEST(DeviceTest, WhatWouldAllocateIsRefusedWhileTheStreamIsCaptured) {
     EXPECT_NE(std::string::npos, refusal(stream, [&] {
                                    const DevicePlan plan(ExternalWorkspace{}, exec, 'N', 'N', 70, 53, 300);
                                  }).find(reason));
+    EXPECT_NE(std::string::npos, refusal(stream, [&] {
+                                   prepare_a(exec, "N", a.view());
+                                 }).find("KokkosOzaki::prepare_a: " + reason));
     // a call that is larger than the workspace, and then in the same capture one that is not
     small_call();
     exec.fence();

@@ -153,6 +153,25 @@ TYPED_TEST(ExecutionInstancesTest, PlansTakeTurnsOnTwoInstances) {
   for (const auto& job : jobs) EXPECT_TRUE(job->is_right());
 }
 
+TYPED_TEST(ExecutionInstancesTest, TwoInstancesUseOnePreparedMatrixAtOnce) {
+  const auto jobs = some_jobs<TypeParam>();
+  const TwoInstances<TypeParam> instance;
+  for (const auto& job : jobs) {
+    const std::int64_t m = job->expected.rows(), n = job->expected.cols(), k = job->a.values().cols();
+    const auto a = prepare_a(instance[0], "N", job->a.view(), job->options);
+    const auto b = prepare_b(instance[1], "N", job->b.view(), job->options);
+    const Operand<LayoutLeft> c[2] = {Operand<LayoutLeft>(Matrix(m, n, poison())),
+                                      Operand<LayoutLeft>(Matrix(m, n, poison()))};
+    std::vector<GemmPlan<TypeParam, double>> plans;
+    for (std::size_t i = 0; i < 2; ++i) plans.emplace_back(instance[i], 'N', 'N', m, n, k, job->options);
+    for (int turn = 0; turn < 4; ++turn)
+      for (std::size_t i = 0; i < 2; ++i) plans[i].execute(instance[i], 1.0, a, b, 0.0, c[i].view());
+    instance[0].fence();
+    instance[1].fence();
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(job->expected, c[i].values()));
+  }
+}
+
 TYPED_TEST(ExecutionInstancesTest, GemmTakesAnyInstance) {
   const auto jobs = some_jobs<TypeParam>();
   const TwoInstances<TypeParam> instance;

@@ -129,6 +129,15 @@ struct Job {
     check(exec, result);
   }
 
+  using Prepared = PreparedMatrix<Space, Scalar>;
+  Prepared prepared_a(const Space& exec) const { return prepare_a(exec, "N", A.view(), options); }
+  Prepared prepared_b(const Space& exec) const { return prepare_b(exec, "N", B.view(), options); }
+  void run(const Space& exec, GemmPlan<Space, Scalar>& plan, const Prepared& a, const Prepared& b) const {
+    const ScalarOperand<Scalar> result(m, n, {}, C);
+    plan.execute(exec, Scalar(2), a, b, Scalar(-1), result.view());
+    check(exec, result);
+  }
+
   GemmPlan<Space, Scalar> plan(const Space& exec) const { return {exec, 'N', 'N', m, n, k, options}; }
 
  private:
@@ -214,6 +223,26 @@ TYPED_TEST(HostThreadsTest, PlansOfOneInstance) {
   for (const auto& job : jobs) plans.push_back(job->plan(exec));
   on_threads([&](std::size_t i) {
     for (int turn = 0; turn < turns; ++turn) jobs[i]->run(exec, plans[i]);
+  });
+}
+
+TYPED_TEST(HostThreadsTest, PreparedMatricesAreShared) {
+  const auto jobs = make_jobs<TypeParam>();
+  const HostInstances<typename TypeParam::Space> instances(thread_count);
+  std::vector<PreparedMatrix<typename TypeParam::Space, typename TypeParam::Scalar>> a, b;
+  const typename TypeParam::Space exec{};
+  for (const auto& job : jobs) {
+    a.push_back(job->prepared_a(exec));
+    b.push_back(job->prepared_b(exec));
+  }
+  on_threads([&](std::size_t i) {
+    for (std::size_t turn = 0; turn < thread_count; ++turn) {
+      // four threads have one pair of operands at a time, each in a plan of its own
+      const std::size_t j = (i / 4 + turn) % thread_count;
+      auto plan = jobs[j]->plan(instances[i]);
+      jobs[j]->run(instances[i], plan, a[j], b[j]);
+      jobs[j]->run(instances[i], plan, jobs[j]->prepared_a(instances[i]), b[j]);
+    }
   });
 }
 

@@ -249,6 +249,37 @@ TYPED_TEST(KernelLabelsTest, APlanAllocatesAtOnceAndExecutesWithoutFences) {
     }
 }
 
+TYPED_TEST(KernelLabelsTest, WhatIsPreparedIsNotMadeAgain) {
+  Operands x(50, 60, 300);
+  for (const Bound bound : both_bounds) {
+    SCOPED_TRACE(name_of(bound));
+    const GemmOptions options = with_moduli(16, bound);
+    GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 50, 60, 300, options);
+    const Recorder recorder;
+    const auto a = prepare_a(TypeParam{}, "N", x.a.view(), options);
+    const auto b = prepare_b(TypeParam{}, "N", x.b.view(), options);
+    expect_labels();
+    EXPECT_FALSE(events.allocations.empty());
+    const auto has_kernel = [](const char* part) {
+      return std::any_of(events.kernels.begin(), events.kernels.end(),
+                         [&](const std::string& kernel) { return kernel.find(part) != std::string::npos; });
+    };
+    EXPECT_TRUE(has_kernel("statistics_chunks"));
+    EXPECT_EQ(bound == Bound::fast, has_kernel("KokkosOzaki::residues"));
+    EXPECT_EQ(bound == Bound::accurate, has_kernel("quantize"));
+    events = {};
+    plan.execute(TypeParam{}, 1.0, a, b, 0.0, x.c.view());
+    plan.execute(TypeParam{}, 1.0, a, b, 0.0, x.row_major.view());
+    expect_labels();
+    EXPECT_FALSE(has_kernel("statistics_chunks"));
+    EXPECT_FALSE(has_kernel("quantize"));
+    EXPECT_EQ(bound == Bound::accurate, has_kernel("KokkosOzaki::residues")) << "they depend on the partner";
+    EXPECT_EQ(std::vector<std::string>{}, events.allocations);
+    EXPECT_EQ(std::vector<std::string>{}, events.fences);
+    EXPECT_EQ(std::vector<std::string>{}, events.copies);
+  }
+}
+
 TYPED_TEST(KernelLabelsTest, APlanWithExternalWorkspaceAllocatesNone) {
   const Recorder recorder;
   const GemmPlan<TypeParam, double> plan(ExternalWorkspace{}, TypeParam{}, 'N', 'N', 50, 60, 300);

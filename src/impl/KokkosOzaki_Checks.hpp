@@ -121,6 +121,29 @@ void check_plan(const char* function, ScalarShape scalar, char transA, char tran
 void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                    const OperandShape& A, const OperandShape& B, const OperandShape& C);
 
+/// \brief What a prepared matrix was made for, or what a plan asks of one. The trans letter is N, T or C; T for C where
+/// that is the same.
+struct PreparedTraits {
+  char operand, trans;      // 'A' or 'B'
+  std::int64_t rows, cols;  // of op()
+  int num_moduli;
+  Bound bound;
+  Rounding rounding;
+};
+
+/// The trans letter of PreparedTraits.
+char canonical_trans(ScalarShape scalar, char trans);
+
+/// \brief The arguments of prepare_a and prepare_b: trans letter, strides, sizes, options.
+/// \param operand 'A' or 'B'
+void check_prepare(const char* function, ScalarShape scalar, char operand, char trans, const OperandShape& x,
+                   const GemmOptions& options);
+
+/// A prepared matrix in place of an operand against what the plan asks of it.
+/// \param moduli_matter false: an empty product, which needs none
+void check_prepared(const PreparedTraits& planned, const PreparedTraits& got, bool is_there,
+                    bool moduli_matter);
+
 /// Whether the number of moduli is known only once the data are.
 constexpr bool chooses_from_data(const GemmOptions& options) {
   return options.num_moduli == 0 && options.accuracy.is_componentwise();

@@ -60,7 +60,8 @@ class ComponentwiseProduct {
 
   template <class AElement, class BElement>
   Selection select(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
-                   const VectorSet<BElement>& b, void* kept, void* scratch) const;
+                   const VectorSet<BElement>& b, const KnownVectors& known_a, const KnownVectors& known_b,
+                   void* kept, void* scratch) const;
 
   /// \param plan  of the selected number of moduli; not used if all_exact
   template <class AElement, class BElement>

@@ -12,6 +12,7 @@ inline const std::string add_residues = "KokkosOzaki::add_residues";
 inline const std::string adopt_statistics = "KokkosOzaki::adopt_statistics";
 inline const std::string bound_maxima = "KokkosOzaki::bound_maxima";
 inline const std::string certify = "KokkosOzaki::certify";
+inline const std::string copy_entries = "KokkosOzaki::copy_entries";
 inline const std::string exact_entries = "KokkosOzaki::exact_entries";
 inline const std::string exact_product = "KokkosOzaki::exact_product";
 inline const std::string multiply = "KokkosOzaki::multiply";

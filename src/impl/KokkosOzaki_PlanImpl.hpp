@@ -36,6 +36,7 @@ struct Context {
 struct KnownVectors {
   const std::int32_t* exponent = nullptr;  // with square_sum: the statistics
   const std::uint64_t* square_sum = nullptr;
+  const std::uint64_t* sum = nullptr;
   const std::int8_t* quantised = nullptr;  // plane of the accurate bound
   const std::int8_t* residues = nullptr;   // planes of all moduli with the exponents of the fast bound
   std::int64_t ld = 0, plane_stride = 0;   // of these planes, which hold all positions
@@ -53,6 +54,7 @@ class PlanImpl {
            const Int8Gemm<ExecutionSpace>& engine, std::int64_t entries = 1);
 
   std::size_t workspace_bytes() const { return m_layout.total; }
+  int num_moduli() const { return m_num_moduli; }
   GemmReport report(const Context<ExecutionSpace>& context) const;
 
   /// \brief The table of contents of the method.

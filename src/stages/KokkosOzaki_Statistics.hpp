@@ -209,26 +209,31 @@ void statistics(const ExecutionSpace& exec, const StageKernels* kernels, const V
 struct AdoptStatisticsFunctor {
   const std::int32_t* known_exponent;
   const std::uint64_t* known_square_sum;
+  const std::uint64_t* known_sum;
   std::int32_t* exponent;
   std::uint64_t* square_sum;
+  std::uint64_t* sum;  // may be null
   Control* control;
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
     exponent[v] = known_exponent[v];
     square_sum[v] = known_square_sum[v];
+    if (sum != nullptr) sum[v] = known_sum[v];
     if (exponent[v] == flagged_vector) Kokkos::atomic_fetch_or(&control->any_flagged, 1);
   }
 };
 
 /// \brief Statistics that are there already, in place of statistics().
+/// \param known_sum  may be null where sum is
 template <class ExecutionSpace>
 void adopt_statistics(const ExecutionSpace& exec, std::int64_t count, const std::int32_t* known_exponent,
-                      const std::uint64_t* known_square_sum, std::int32_t* exponent,
-                      std::uint64_t* square_sum, Control* control) {
+                      const std::uint64_t* known_square_sum, const std::uint64_t* known_sum,
+                      std::int32_t* exponent, std::uint64_t* square_sum, Control* control,
+                      std::uint64_t* sum = nullptr) {
   ScopedRegion region(Labels::statistics);
-  Kokkos::parallel_for(
-      Labels::adopt_statistics, Range<ExecutionSpace>(exec, 0, count),
-      AdoptStatisticsFunctor{known_exponent, known_square_sum, exponent, square_sum, control});
+  Kokkos::parallel_for(Labels::adopt_statistics, Range<ExecutionSpace>(exec, 0, count),
+                       AdoptStatisticsFunctor{known_exponent, known_square_sum, known_sum, exponent,
+                                              square_sum, sum, control});
 }
 
 }  // namespace KokkosOzaki::Impl
