@@ -284,6 +284,14 @@ void print_errors(const char* name, const ErrorSummary& errors, const std::strin
   std::printf("%-12s%-14s%12.3g%12.3g   %s\n", "", name, errors.max, errors.median, remark.c_str());
 }
 
+// What a plan without a given number of moduli did.
+std::string choice_of(const KokkosOzaki::GemmReport& report) {
+  if (report.num_moduli == 0) return "every entry exactly: more moduli than there are would be needed";
+  std::string text = std::to_string(report.num_moduli) + " moduli";
+  if (report.exact_entries != 0) text += ", " + std::to_string(report.exact_entries) + " entries exactly";
+  return text;
+}
+
 // One column of the sweep: one bound, every number of moduli.
 struct SweepColumn {
   explicit SweepColumn(Bound bound_of_column) : bound(bound_of_column) {}
@@ -335,6 +343,10 @@ void print_sweep(const Problem& problem, const DeviceMatrices& device, const Exa
     std::printf("%8d | %-32s| %s\n", s, left.c_str(), right.c_str());
     std::fflush(stdout);
   }
+  const Emulated chosen = multiply(problem, device, {});
+  const ErrorSummary chosen_errors = sample.errors_of(chosen.C);
+  std::printf("%8s | %10.3g %10.3g %9.3f | %s\n", "chosen", chosen_errors.max, chosen_errors.median,
+              1e3 * chosen.seconds, choice_of(chosen.report).c_str());
   std::printf("%8s | %10.3g %10.3g %9.3f |\n", "native", native.max, native.median, 1e3 * native_seconds);
   std::printf("%8s | %10.3g %10.3g %9s |\n", "rounded", rounded.max, rounded.median, "");
   std::printf(
@@ -359,11 +371,18 @@ void run(const Arguments& arguments, Problem& problem) {
   GemmOptions options;
   options.num_moduli = arguments.num_moduli;
   options.bound = arguments.bound == "fast" ? Bound::fast : Bound::accurate;
+  if (options.bound == Bound::accurate) options.accuracy = KokkosOzaki::Accuracy::normwise();
   const Emulated emulated = multiply(problem, device, options);
-  const bool fell_back = emulated.report.bound_used != options.bound;
-  std::printf("method      %d moduli%s, %s bound%s\n", emulated.report.num_moduli,
-              options.num_moduli == 0 ? " (chosen from k)" : "", name_of(options.bound),
-              fell_back ? " (which chose the fast exponents)" : "");
+  if (emulated.report.componentwise_bound != 0) {
+    std::printf(
+        "method      %s, chosen from the data; proven: error at most %g u |A||B| before the last rounding\n",
+        choice_of(emulated.report).c_str(), emulated.report.componentwise_bound);
+  } else {
+    const bool fell_back = emulated.report.bound_used != options.bound;
+    std::printf("method      %d moduli%s, %s bound%s\n", emulated.report.num_moduli,
+                options.num_moduli == 0 ? " (chosen from k)" : "", name_of(options.bound),
+                fell_back ? " (which chose the fast exponents)" : "");
+  }
   std::printf("engine      %s\n", emulated.report.backend);
   std::printf("workspace   %zu bytes\n", emulated.workspace_bytes);
   print_times(emulated);
@@ -400,7 +419,8 @@ std::optional<int> parse(std::vector<char*>& words, Arguments& arguments) {
       ->check(CLI::IsMember({"N", "T"}));
   app.add_option("--trans-b", arguments.trans_b, "N or T: multiply with B or its transpose")
       ->check(CLI::IsMember({"N", "T"}));
-  app.add_option("--moduli", arguments.num_moduli, "number of moduli, 2 to 20; without it, chosen from k")
+  app.add_option("--moduli", arguments.num_moduli,
+                 "number of moduli, 2 to 20; without it, chosen from the data (accurate bound: from k)")
       ->check(CLI::Range(min_moduli, max_moduli));
   app.add_option("--bound", arguments.bound, "how scaling exponents are found: fast or accurate")
       ->check(CLI::IsMember({"fast", "accurate"}));
