@@ -58,16 +58,15 @@ inline Matrix random_matrix(std::int64_t rows, std::int64_t cols, double phi, st
   return matrix;
 }
 
-/// The inputs, made once for each size and seed.
-using InputKey = std::tuple<std::int64_t, std::int64_t, std::uint64_t>;
+/// The inputs, made once for each size, seed and phi.
+using InputKey = std::tuple<std::int64_t, std::int64_t, std::uint64_t, double>;
 inline std::map<InputKey, Matrix>& inputs() {
   static std::map<InputKey, Matrix> cache;
   return cache;
 }
 
-inline Matrix input(std::int64_t rows, std::int64_t cols, std::uint64_t seed = 123456) {
-  constexpr double phi = 0.5;
-  Matrix& matrix = inputs()[{rows, cols, seed}];
+inline Matrix input(std::int64_t rows, std::int64_t cols, std::uint64_t seed = 123456, double phi = 0.5) {
+  Matrix& matrix = inputs()[{rows, cols, seed, phi}];
   if (matrix.data() == nullptr) matrix = random_matrix(rows, cols, phi, seed);
   return matrix;
 }

@@ -189,7 +189,7 @@ std::vector<GemmOptions> some_options() {
   GemmOptions plain, accurate = with_moduli(14, Bound::accurate), blocks, groups = with_moduli(9);
   plain.backend = accurate.backend = groups.backend = "host-portable";
   blocks.backend = "portable";
-  blocks.max_workspace_bytes = 60000;  // several blocks of C
+  blocks.max_workspace_bytes = 120000;  // several blocks of C
   groups.moduli_per_group = 3;
   return {plain, accurate, blocks, groups};
 }

@@ -449,15 +449,21 @@ TEST(DeviceTest, WhatWouldAllocateIsRefusedWhileTheStreamIsCaptured) {
     const Matrix small_A = spread(5, 30, 1.0, 97), small_B = spread(30, 4, 1.0, 98);
     const DeviceOperand<> small_a(small_A), small_b(small_B);
     DeviceOperand<> small_c(Matrix(5, 4, poison()));
-    const auto call = [&] { gemm(exec, "N", "N", 1.0, a.view(), b.view(), 0.5, c.view()); };
+    GemmOptions options;
+    options.accuracy = Accuracy::normwise();
+    const auto call = [&] { gemm(exec, "N", "N", 1.0, a.view(), b.view(), 0.5, c.view(), options); };
     const auto small_call = [&] {
-      gemm(exec, "N", "N", 1.0, small_a.view(), small_b.view(), 0.0, small_c.view());
+      gemm(exec, "N", "N", 1.0, small_a.view(), small_b.view(), 0.0, small_c.view(), options);
     };
+    const auto choosing_call = [&] { gemm(exec, "N", "N", 1.0, a.view(), b.view(), 0.5, c.view()); };
     // sizes are plain arithmetic
     EXPECT_EQ("nothing was thrown", refusal(stream, [] {
                 EXPECT_TRUE(DevicePlan::can_run(70, 53, 300));
                 EXPECT_LT(0u, DevicePlan::workspace_bytes(70, 53, 300));
               }));
+    EXPECT_NE(std::string::npos,
+              refusal(stream, choosing_call)
+                  .find("KokkosOzaki::gemm: the number of moduli is chosen from the data"));
     // the first call on this stream
     EXPECT_NE(std::string::npos, refusal(stream, call).find("KokkosOzaki::gemm: " + reason));
     EXPECT_NE(std::string::npos, refusal(stream, [&] {
@@ -484,11 +490,18 @@ TEST(DeviceTest, WhatWouldAllocateIsRefusedWhileTheStreamIsCaptured) {
     });
     EXPECT_NE(std::string::npos, message.find("KokkosOzaki::gemm: " + reason)) << message;
     graph.replay();
-    EXPECT_TRUE(same_bits(product<Host>(small_A, small_B), small_c.values()));
+    EXPECT_TRUE(same_bits(product<Host>(small_A, small_B, options), small_c.values()));
     EXPECT_TRUE(same_bits(C, c.values()));
     call();
     exec.fence();
-    EXPECT_TRUE(same_bits(product<Host>(A, B, {}, 1.0, 0.5, C), c.values()));
+    EXPECT_TRUE(same_bits(product<Host>(A, B, options, 1.0, 0.5, C), c.values()));
+    DevicePlan plan(exec, 'N', 'N', 70, 53, 300);
+    plan.execute(exec, 1.0, a.view(), b.view(), 0.0, c.view());
+    exec.fence();
+    EXPECT_NE(std::string::npos,
+              refusal(stream, [&] {
+                plan.execute(exec, 1.0, a.view(), b.view(), 0.0, c.view());
+              }).find("KokkosOzaki::GemmPlan::execute: the number of moduli is chosen from the data"));
     release_workspaces();  // the next stream may have the same address
   }
 }

@@ -201,9 +201,11 @@ TYPED_TEST(GemmPlanTest, WorkspaceBytesAreTheSameBeforeAndAfter) {
 
 // ---- the report -------------------------------------------------------------------------------------
 
-TYPED_TEST(GemmPlanTest, ReportsTheDefaultNumberOfModuli) {
+TYPED_TEST(GemmPlanTest, ReportsTheNumberOfModuliOfTheNormwiseAccuracy) {
+  GemmOptions options;
+  options.accuracy = Accuracy::normwise();
   for (const std::int64_t k : {1, 2, 100, 4096, 131008, 1 << 17}) {
-    const Plan<TypeParam> plan(ExternalWorkspace{}, TypeParam{}, 'N', 'N', 1, 1, k);
+    const Plan<TypeParam> plan(ExternalWorkspace{}, TypeParam{}, 'N', 'N', 1, 1, k, options);
     const GemmReport report = plan.report();
     EXPECT_EQ(14, report.num_moduli) << k;
     EXPECT_EQ(Bound::fast, report.bound_used);

@@ -13,11 +13,11 @@ namespace KokkosOzaki::Impl {
 /// \param why  what cannot be done, and what would help
 /// \throws Error  the stream of `exec` is being captured
 template <class ExecutionSpace>
-void check_not_captured(
-    [[maybe_unused]] const char* function, [[maybe_unused]] const ExecutionSpace& exec,
-    [[maybe_unused]] const char* why =
-        "memory would have to be allocated, and the stream is being captured; make the "
-        "plan, or make this call with these sizes and options once, before the capture.") {
+void check_not_captured([[maybe_unused]] const char* function, [[maybe_unused]] const ExecutionSpace& exec,
+                        [[maybe_unused]] const char* why =
+                            "memory would have to be allocated, and the stream is being captured; make the "
+                            "plan or the prepared matrix, or make this call with these sizes and options "
+                            "once, before the capture.") {
 #if defined(KOKKOS_ENABLE_CUDA)
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
