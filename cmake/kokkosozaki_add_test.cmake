@@ -3,8 +3,8 @@ include(GoogleTest)
 
 # kokkosozaki_add_test(<name> [LIBRARIES <target>...] [LABEL <label>] [TIMEOUT <seconds>])
 #
-# Makes the executable <name> from <name>.cpp (main is in kokkosozaki_test_support) and one CTest test for each of its cases, with two
-# threads; exit status 77 means "this machine cannot run it".
+# Makes the executable <name> from <name>.cpp (main is in kokkosozaki_test_support) and one CTest test for each of its
+# cases, with two threads; exit status 77 means "this machine cannot run it".
 function(kokkosozaki_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "LABEL;TIMEOUT" "LIBRARIES")
   if(NOT ARG_TIMEOUT)

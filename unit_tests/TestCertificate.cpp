@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <KokkosOzaki.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -242,6 +243,69 @@ TYPED_TEST(CertifyStage, ListsWhatItCannotCertify) {
   const CertificateRecord got = this->run(a, b, 3, 3, true, rule, &open);
   EXPECT_EQ(open, (std::vector<std::int64_t>{0}));
   EXPECT_NE(rule.moduli_for(got.bits, got.row_norm_2, got.col_norm_2), 0);
+}
+
+// ---- how close the choice is ------------------------------------------------------------------------
+
+/// Smallest number of moduli by the same rule with |A| |B| itself in place of its lower bounds (cut to an integer, which
+/// is above 2^20 for these data).
+int moduli_with_the_exact_product(const std::vector<double>& A, const std::vector<double>& B,
+                                  std::int64_t size, std::int64_t k, std::int64_t c) {
+  const Impl::CertificateRule rule{k, 53, false};
+  const auto vectors = [&](const std::vector<double>& x) {
+    std::vector<std::pair<CertificateVector, std::int32_t>> result;
+    for (std::int64_t v = 0; v < size; ++v) {
+      const std::vector<double> one(x.begin() + v * k, x.begin() + (v + 1) * k);
+      const Impl::ChunkStatistics s = reference_statistics(one);
+      result.emplace_back(CertificateVector::of(s.square_sum, s.sum), s.exponent);
+    }
+    return result;
+  };
+  const auto a = vectors(A), b = vectors(B);
+  std::int32_t bits = CertificateRecord::none, rows = 0, cols = 0;
+  for (std::int64_t i = 0; i < size; ++i)
+    for (std::int64_t j = 0; j < size; ++j) {
+      const auto& [x, e] = at(a, i);
+      const auto& [y, f] = at(b, j);
+      double sum = 0;
+      for (std::int64_t l = 0; l < k; ++l) sum += std::fabs(at(A, i * k + l) * at(B, j * k + l));
+      const auto g = static_cast<std::uint64_t>(std::ldexp(sum, 28 - e - f));
+      bits = std::max(
+          bits, Impl::certificate_bits(Impl::certificate_error(x, y), static_cast<std::uint64_t>(c) * g));
+      rows = std::max(rows, x.norm_2), cols = std::max(cols, y.norm_2);
+    }
+  return rule.moduli_for(bits, rows, cols);
+}
+
+TEST(Certificate, TheChoiceIsCloseToThatWithTheExactProduct) {
+  using Space = Kokkos::DefaultHostExecutionSpace;
+  const std::int64_t size = 24;
+  Random random(202);
+  const auto normal = [&] {
+    double sum = -6;  // of twelve uniform numbers: normal enough
+    for (int i = 0; i < 12; ++i) sum += static_cast<double>(random.bits() >> 11) * 0x1p-53;
+    return sum;
+  };
+  for (const std::int64_t k : {1024, 16384})
+    for (const double phi : {0.0, 0.5, 1.0, 2.0, 4.0}) {
+      std::vector<double> A(static_cast<std::size_t>(size * k)), B(A.size());
+      for (std::vector<double>* x : {&A, &B})
+        for (double& value : *x)
+          value = (static_cast<double>(random.bits() >> 11) * 0x1p-53 - 0.5) * std::exp(phi * normal());
+      GemmPlan<Space, double> plan(Space{}, 'T', 'N', size, size, k);
+      const Kokkos::View<double**, Kokkos::LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged> a(A.data(), k,
+                                                                                               size),
+          b(B.data(), k, size);
+      const Kokkos::View<double**, Kokkos::LayoutLeft, SharedSpace> C("C", size, size);
+      plan.execute(Space{}, 1.0, a, b, 0.0, C);
+      const GemmReport report = plan.report();
+      const int exact = moduli_with_the_exact_product(A, B, size, k, k);
+      std::printf("k = %d, phi = %g: %d moduli, with the exact product %d\n", static_cast<int>(k), phi,
+                  report.num_moduli, exact);
+      EXPECT_EQ(report.exact_entries, 0);
+      EXPECT_GE(report.num_moduli, exact);
+      EXPECT_LE(report.num_moduli, exact + (phi <= 2 ? 1 : 2)) << "k = " << k << ", phi = " << phi;
+    }
 }
 
 }  // namespace
