@@ -114,7 +114,6 @@ ComponentwiseProduct<ExecutionSpace, Scalar>::ComponentwiseProduct(std::int64_t 
       m_nb(n),
       m_kb(std::min({k, engine.max_k(), max_k_block})) {
   const std::size_t cap = options.max_workspace_bytes;
-  if (cap != 0) m_capacity = std::min(m_capacity, least_capacity);
   m_kept_bytes = kept_at(nullptr).bytes;
   const auto halve = [](std::int64_t& size, std::int64_t padding) {
     size = round_up((size + 1) / 2, padding);
