@@ -5,9 +5,10 @@
 Usage: compile_for_architectures.py <build folder> <number of the architecture>...
 
 Takes the sources of the library whose objects hold kernels of its own, and their definitions and include paths, from a
-finished build that was configured with CMAKE_EXPORT_COMPILE_COMMANDS; runs nvcc for the device code alone, an architecture
-at a time. Nothing is linked and nothing is kept.
+finished build that was configured with CMAKE_EXPORT_COMPILE_COMMANDS; runs nvcc for the device code alone, without
+optimisation, on all cores. Nothing is linked and nothing is kept.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -43,22 +44,27 @@ def main():
         sys.exit(__doc__)
     nvcc = shutil.which("nvcc") or sys.exit("nvcc was not found.")
     build = pathlib.Path(sys.argv[1])
-    compiled = 0
+    jobs = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         arguments = shlex.split(entry["command"])
         output = arguments[arguments.index("-o") + 1]
         object_file = pathlib.Path(entry["directory"]) / output
         if not output.startswith("CMakeFiles/kokkosozaki.dir/") or not has_kernels(object_file):
             continue
-        compiled += 1
-        for architecture in sys.argv[2:]:
-            start = time.monotonic()
-            subprocess.run([nvcc, "-x", "cu", "-fatbin", "-gencode", f"arch=compute_{architecture},code=sm_{architecture}",
-                            "-Werror", "all-warnings", *device_flags(arguments), "-o", os.devnull, entry["file"]],
-                           check=True, cwd=entry["directory"])
-            print(f"sm_{architecture}: {pathlib.Path(entry['file']).name} in {time.monotonic() - start:.0f} s", flush=True)
-    if compiled == 0:
+        jobs += [(entry, arguments, architecture) for architecture in sys.argv[2:]]
+    if not jobs:
         sys.exit(f"no object with kernels in {build}: is it a finished CUDA build?")
+
+    def compile_one(job):
+        entry, arguments, architecture = job
+        start = time.monotonic()
+        subprocess.run([nvcc, "-x", "cu", "-fatbin", "-gencode", f"arch=compute_{architecture},code=sm_{architecture}",
+                        "-Xcicc", "-O0", "-Xptxas", "-O0", "-Werror", "all-warnings", *device_flags(arguments), "-o",
+                        os.devnull, entry["file"]], check=True, cwd=entry["directory"])
+        print(f"sm_{architecture}: {pathlib.Path(entry['file']).name} in {time.monotonic() - start:.0f} s", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_one, jobs))
 
 
 if __name__ == "__main__":

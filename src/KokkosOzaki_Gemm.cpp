@@ -74,7 +74,6 @@ void multiply_in(const char* function, const ExecutionSpace& exec, Context<Execu
     reserve(function, exec, context.workspace, plan.workspace_bytes());
     return plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
   }
-  check_not_captured(function, exec, captured_selection);
   const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.length, options,
                                                              *context.engine);
   reserve(function, exec, context.kept, product.kept_bytes());
@@ -99,6 +98,7 @@ void gemm(const ExecutionSpace& exec, char transA, char transB, const Scalar& al
   const VectorSet<BElement> b = rows_of(op(B, transB).transposed());
   if (C.rows == 0 || C.cols == 0) return;
   if (alpha == Scalar(0) || a.length == 0) return apply_beta(exec, beta, C);
+  if (chooses_from_data(options)) check_not_captured("gemm", exec, captured_selection);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       "gemm", exec, options.backend, [&](Context<ExecutionSpace>& context) {
         multiply_in("gemm", exec, context, alpha, a, b, beta, C, options);
@@ -116,6 +116,7 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
   const MatrixRef<const BElement> b = op(B, transB).transposed();
   const bool scales_only = alpha == Scalar(0) || a.cols == 0;
   if (scales_only && C.pointers == nullptr) return apply_beta(exec, beta, C);
+  if (!scales_only && chooses_from_data(options)) check_not_captured(function, exec, captured_selection);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       function, exec, options.backend, [&](Context<ExecutionSpace>& context) {
         if (scales_only) {

@@ -461,7 +461,12 @@ TYPED_TEST(ComponentwiseTest, EveryWayToCallGivesTheSameBits) {
   const Space exec{};
   GemmOptions capped = options;
   const std::size_t whole = G::Plan::workspace_bytes(m, n, k, options);
-  for (const std::size_t cap : {whole / 2, whole / 4}) {
+  // What the engine needs for any product.
+  GemmOptions tiny;
+  tiny.num_moduli = 2;
+  const std::size_t fixed = G::Plan::workspace_bytes(1, 1, 1, tiny);
+  for (const std::size_t divisor : {2, 4}) {
+    const std::size_t cap = fixed + (whole - fixed) / divisor;
     capped.max_workspace_bytes = cap;
     const std::size_t bytes = G::Plan::workspace_bytes(m, n, k, capped);
     ASSERT_LE(bytes, cap);

@@ -623,9 +623,9 @@ TEST(DeviceTest, AFullDeviceIsReportedAndTheNextCallIsRight) {
     Kokkos::deep_copy(b, 2.0);
     Kokkos::deep_copy(c, 3.0);
     // the engine has what it needs itself
-    device_product(Matrix(3, 3, 1.0), Matrix(3, 3, 1.0));
+    device_product(Matrix(3, 3, 1.0), Matrix(3, 3, 1.0), with_moduli(14));
     Kokkos::fence();
-    const std::size_t needed = DevicePlan::workspace_bytes(size, size, size);
+    const std::size_t needed = DevicePlan::workspace_bytes(size, size, size, with_moduli(14));
     void* room = nullptr;  // for what is small
     require(cudaMalloc(&room, std::size_t{1} << 26), "cudaMalloc");
     std::vector<void*> occupied;
@@ -640,27 +640,28 @@ TEST(DeviceTest, AFullDeviceIsReportedAndTheNextCallIsRight) {
     cudaGetLastError();
     for (int attempt = 0; attempt < 2; ++attempt) {
       try {
-        gemm(Device{}, "N", "N", 1.0, a, b, 0.5, c);
+        gemm(Device{}, "N", "N", 1.0, a, b, 0.5, c, with_moduli(14));
         ADD_FAILURE() << "nothing was thrown";
       } catch (const WorkspaceError& error) {
         EXPECT_EQ(needed, error.needed_bytes());
       }
       try {
-        const DevicePlan plan(Device{}, 'N', 'N', size, size, size);
+        const DevicePlan plan(Device{}, 'N', 'N', size, size, size, with_moduli(14));
         ADD_FAILURE() << "nothing was thrown";
       } catch (const WorkspaceError& error) {
         EXPECT_EQ(needed, error.needed_bytes());
       }
     }
     // a small product finds room in what there is
-    EXPECT_TRUE(same_bits(Matrix(3, 3, 3.0), device_product(Matrix(3, 3, 1.0), Matrix(3, 3, 1.0))));
+    EXPECT_TRUE(
+        same_bits(Matrix(3, 3, 3.0), device_product(Matrix(3, 3, 1.0), Matrix(3, 3, 1.0), with_moduli(14))));
     for (void* pointer : occupied) cudaFree(pointer);
 
     const auto on_host = Kokkos::create_mirror_view(c);
     Kokkos::deep_copy(on_host, c);
     for (std::size_t j = 0; j < on_host.extent(1); ++j)
       for (std::size_t i = 0; i < on_host.extent(0); ++i) ASSERT_EQ(3.0, on_host(i, j)) << i << "," << j;
-    gemm(Device{}, "N", "N", 1.0, a, b, 0.5, c);
+    gemm(Device{}, "N", "N", 1.0, a, b, 0.5, c, with_moduli(14));
     Device{}.fence();
     Kokkos::deep_copy(on_host, c);
     for (std::size_t j = 0; j < on_host.extent(1); ++j)

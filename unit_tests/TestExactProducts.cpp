@@ -417,7 +417,7 @@ TYPED_TEST(ExactProducts, LongVectors) {
     y.push_back(-y[499999 - l]);
   }
   EXPECT_TRUE(equal_values(0, (this->template dot<double>(x, y))));
-  x.push_back(0x1.8p-1074);
+  x.push_back(0x1p-1073);
   y.push_back(1);
   EXPECT_TRUE(equal_values(0x1p-1073, (this->template dot<double>(x, y))));
 }
