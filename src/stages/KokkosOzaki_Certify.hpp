@@ -35,7 +35,7 @@ struct CertificateVectorsFunctor {
     }
     vectors[v] = CertificateVector::of(square_sum[v], sum[v]);
     std::int32_t* largest = v < rows ? &record->row_norm_2 : &record->col_norm_2;
-    if (vectors[v].norm_2 > *largest) Kokkos::atomic_fetch_max(largest, vectors[v].norm_2);
+    if (vectors[v].norm_2 > *largest) max_atomically(largest, vectors[v].norm_2);
   }
 };
 
@@ -117,13 +117,13 @@ struct CertifyFunctor {
         }
         ++open_here;
         if (open.list == nullptr) continue;
-        const std::int64_t slot = Kokkos::atomic_fetch_add(&record->open, std::int64_t{1});
+        const std::int64_t slot = add_atomically(&record->open, std::int64_t{1});
         if (slot < open.capacity) open.list[slot] = (open.first_col + j) * open.rows + open.first_row + i;
       }
     }
-    if (bits > record->bits) Kokkos::atomic_fetch_max(&record->bits, bits);
-    if (least_bits > record->least_bits) Kokkos::atomic_fetch_max(&record->least_bits, least_bits);
-    if (open.list == nullptr && open_here != 0) Kokkos::atomic_fetch_add(&record->open, open_here);
+    if (bits > record->bits) max_atomically(&record->bits, bits);
+    if (least_bits > record->least_bits) max_atomically(&record->least_bits, least_bits);
+    if (open.list == nullptr && open_here != 0) add_atomically(&record->open, open_here);
   }
 };
 

@@ -7,13 +7,25 @@
 
 namespace KokkosOzaki::Impl {
 
-/// \brief *to += value, atomically. On CUDA by the native instruction: for signed 64-bit integers Kokkos 3.4
-/// has a compare-and-swap loop, which takes 140 us for 512 additions to one address on an H200.
-KOKKOS_INLINE_FUNCTION void add_atomically(std::int64_t* to, std::int64_t value) {
+// On CUDA by the native instructions: for these Kokkos 3.4 has compare-and-swap loops. 512 additions to one address take
+// 140 us on an H200, and the time grows with the square.
+
+/// *to += value, atomically; returns the old value.
+KOKKOS_INLINE_FUNCTION std::int64_t add_atomically(std::int64_t* to, std::int64_t value) {
 #if defined(__CUDA_ARCH__)
-  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+  return static_cast<std::int64_t>(
+      atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value)));
 #else
-  Kokkos::atomic_fetch_add(to, value);
+  return Kokkos::atomic_fetch_add(to, value);
+#endif
+}
+
+/// *to = max(*to, value), atomically.
+KOKKOS_INLINE_FUNCTION void max_atomically(std::int32_t* to, std::int32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(to, value);
+#else
+  Kokkos::atomic_fetch_max(to, value);
 #endif
 }
 
