@@ -68,10 +68,11 @@ struct ComponentwiseProduct<ExecutionSpace, Scalar>::Kept {
 template <class ExecutionSpace, class Scalar>
 typename ComponentwiseProduct<ExecutionSpace, Scalar>::Kept
 ComponentwiseProduct<ExecutionSpace, Scalar>::kept_at(void* buffer) const {
-  char* const base = aligned(buffer);
+  // As numbers: for the size alone there is no buffer.
+  const auto base = reinterpret_cast<std::uintptr_t>(aligned(buffer));
   std::size_t end = 0;
   const auto slice = [&](std::int64_t count, std::size_t size) {
-    char* const begin = base + end;
+    const std::uintptr_t begin = base + end;
     end += (static_cast<std::size_t>(count) * size + 63) / 64 * 64;
     return begin;
   };
@@ -138,6 +139,27 @@ ComponentwiseProduct<ExecutionSpace, Scalar>::ComponentwiseProduct(std::int64_t 
                              ", n=" + std::to_string(n) + ", k=" + std::to_string(k) + ") needs " +
                              std::to_string(needed),
                          needed, cap);
+}
+
+template <class ExecutionSpace, class Scalar>
+PlanImpl<ExecutionSpace, Scalar> ComponentwiseProduct<ExecutionSpace, Scalar>::plan(
+    const char* function, GemmOptions options, int num_moduli, const Int8Gemm<ExecutionSpace>& engine) const {
+  const std::size_t cap = options.max_workspace_bytes;
+  options.num_moduli = num_moduli;
+  options.bound = Bound::fast;
+  if (cap != 0) options.max_workspace_bytes -= m_kept_bytes;
+  try {
+    return PlanImpl<ExecutionSpace, Scalar>(function, m_m, m_n, m_k, options, engine);
+  } catch (const WorkspaceError& error) {
+    if (cap == 0) throw;
+    const std::size_t needed = m_kept_bytes + error.needed_bytes();
+    throw WorkspaceError("KokkosOzaki: max_workspace_bytes is " + std::to_string(cap) +
+                             ", the smallest block of this product (m=" + std::to_string(m_m) +
+                             ", n=" + std::to_string(m_n) + ", k=" + std::to_string(m_k) + ", " +
+                             std::to_string(num_moduli) + " moduli chosen from the data) needs " +
+                             std::to_string(needed),
+                         needed, cap);
+  }
 }
 
 template <class ExecutionSpace, class Scalar>

@@ -80,8 +80,7 @@ void multiply_in(const char* function, const ExecutionSpace& exec, Context<Execu
   reserve(function, exec, context.workspace, product.scratch_bytes());
   const Selection selection = product.select(exec, context, a, b, KnownVectors{}, KnownVectors{},
                                              context.kept.data(), context.workspace.data());
-  Plan plan(function, C.rows, C.cols, a.length, product.options_of_plan(options, selection.num_moduli),
-            *context.engine);
+  Plan plan = product.plan(function, options, selection.num_moduli, *context.engine);
   if (!selection.all_exact) reserve(function, exec, context.workspace, plan.workspace_bytes());
   product.execute(exec, context, selection, plan, alpha, a, b, beta, C, context.kept.data(),
                   context.workspace.data());
@@ -125,7 +124,13 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
           return apply_beta_to_array(exec, beta, C, context.workspace.data());
         }
         if (chooses_from_data(options)) {
-          // Each product has a number of moduli of its own.
+          // Each product has a number of moduli of its own. Memory for any of them first: a later one must not fail
+          // for want of it.
+          const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.cols, options,
+                                                                     *context.engine);
+          reserve(function, exec, context.kept, product.kept_bytes());
+          reserve(function, exec, context.workspace,
+                  product.workspace_bytes(function, options, *context.engine) - product.kept_bytes());
           for (std::int64_t e = 0; e < C.entries; ++e)
             multiply_in(function, exec, context, alpha, rows_of(single_entry(a, e)),
                         rows_of(single_entry(b, e)), beta, single_entry(C, e), options);

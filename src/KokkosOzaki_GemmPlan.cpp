@@ -532,7 +532,7 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
     m_componentwise = std::make_unique<Product>(m, n, k, options, *m_context->engine);
     m_workspace_bytes = m_componentwise->workspace_bytes("GemmPlan", options, *m_context->engine);
     m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>(
-        "GemmPlan", m, n, k, m_componentwise->options_of_plan(options, Impl::max_moduli), *m_context->engine);
+        m_componentwise->plan("GemmPlan", options, Impl::max_moduli, *m_context->engine));
     return;
   }
   if (m > 0 && n > 0 && k > 0) {
@@ -613,10 +613,9 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
   char* const rest = static_cast<char*>(workspace) + kept_bytes;
   const Impl::Selection selection =
       m_componentwise->select(exec, *m_context, a, b, known_a, known_b, workspace, rest);
-  GemmOptions options = m_componentwise->options_of_plan(m_options, selection.num_moduli);
-  options.max_workspace_bytes = got - kept_bytes;
-  *m_impl =
-      Impl::PlanImpl<ExecutionSpace, Scalar>("GemmPlan::execute", m_m, m_n, m_k, options, *m_context->engine);
+  GemmOptions options = m_options;
+  options.max_workspace_bytes = got;  // blocks that fit, whatever the number of moduli
+  *m_impl = m_componentwise->plan("GemmPlan::execute", options, selection.num_moduli, *m_context->engine);
   *m_selection = selection;
   m_componentwise->execute(exec, *m_context, selection, *m_impl, alpha, a, b, beta, C, workspace, rest);
 }

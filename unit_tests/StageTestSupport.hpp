@@ -114,6 +114,16 @@ class StageTest : public ::testing::Test {
 // ---- data
 // ----------------------------------------------------------------------------------------------------------
 
+/// The number with these parts.
+template <class Element>
+Element make(double re, double im = 0.0) {
+  using Real = Impl::RealOf<Element>;
+  if constexpr (Impl::is_complex_v<Element>)
+    return Element(static_cast<Real>(re), static_cast<Real>(im));
+  else
+    return static_cast<Element>(re);
+}
+
 /// SplitMix64, from the seed of the run and a number of its own for each test.
 class Random {
  public:

@@ -94,16 +94,6 @@ std::vector<Scalar> reference_entries(const Rows<A>& a, bool conj_a, const Rows<
 
 // ---- operands ---------------------------------------------------------------------------------------
 
-/// The number with these parts.
-template <class Element>
-Element make(double re, double im = 0.0) {
-  using Real = RealOf<Element>;
-  if constexpr (is_complex_v<Element>)
-    return Element(static_cast<Real>(re), static_cast<Real>(im));
-  else
-    return static_cast<Element>(re);
-}
-
 /// Exponents first .. last as far as the format has them, a zero now and then.
 template <class Element>
 Element random_element(Random& random, int first, int last) {

@@ -28,15 +28,6 @@ using Impl::zero_vector;
 template <class Element>
 constexpr bool is_single_v = std::is_same_v<RealOf<Element>, float>;
 
-/// The number with these parts.
-template <class Element>
-Element make(double re, double im = 0.0) {
-  using Real = RealOf<Element>;
-  if constexpr (is_complex_v<Element>)
-    return Element(static_cast<Real>(re), static_cast<Real>(im));
-  else
-    return static_cast<Element>(re);
-}
 double part(double x, int) {
   return x;
 }

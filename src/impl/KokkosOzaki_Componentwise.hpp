@@ -42,21 +42,17 @@ class ComponentwiseProduct {
   /// \throws WorkspaceError  the cap is below the smallest block
   std::size_t workspace_bytes(const char* function, const GemmOptions& options,
                               const Int8Gemm<ExecutionSpace>& engine) const {
-    const PlanImpl<ExecutionSpace, Scalar> largest(function, m_m, m_n, m_k,
-                                                   options_of_plan(options, max_moduli), engine);
-    return m_kept_bytes + std::max(m_scratch_bytes, largest.workspace_bytes());
+    return m_kept_bytes +
+           std::max(m_scratch_bytes, plan(function, options, max_moduli, engine).workspace_bytes());
   }
 
   std::size_t kept_bytes() const { return m_kept_bytes; }
   std::size_t scratch_bytes() const { return m_scratch_bytes; }
 
-  /// Those of the plan: what is kept counts for max_workspace_bytes.
-  GemmOptions options_of_plan(GemmOptions options, int num_moduli) const {
-    options.num_moduli = num_moduli;
-    options.bound = Bound::fast;
-    if (options.max_workspace_bytes != 0) options.max_workspace_bytes -= m_kept_bytes;
-    return options;
-  }
+  /// The plan of so many moduli; what is kept counts for max_workspace_bytes, too.
+  /// \throws WorkspaceError  the cap is below the smallest block
+  PlanImpl<ExecutionSpace, Scalar> plan(const char* function, GemmOptions options, int num_moduli,
+                                        const Int8Gemm<ExecutionSpace>& engine) const;
 
   template <class AElement, class BElement>
   Selection select(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
