@@ -227,21 +227,8 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
   reset_control(exec, control);
   auto* const chunks = reinterpret_cast<ChunkStatistics*>(scratch);
   const auto records = static_cast<std::int64_t>((m_scratch_bytes - 63) / sizeof(ChunkStatistics));
-  const std::int64_t at_once = records / chunks_of(m_k);
-  if (known_a.exponent == nullptr && known_b.exponent == nullptr && m_m + m_n <= at_once) {
-    statistics(exec, context.kernels, a, b, chunks, kept.exponent, kept.square_sum, control, kept.sum);
-  } else {
-    const auto of_side = [&](const auto& vectors, const KnownVectors& known, std::int64_t offset) {
-      if (known.exponent != nullptr)
-        return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, known.sum,
-                                kept.exponent + offset, kept.square_sum + offset, control, kept.sum + offset);
-      for (std::int64_t i = 0; i < vectors.count; i += at_once)
-        statistics(exec, context.kernels, part(vectors, i, std::min(at_once, vectors.count - i)), chunks,
-                   kept.exponent + offset + i, kept.square_sum + offset + i, control, kept.sum + offset + i);
-    };
-    of_side(a, known_a, 0);
-    of_side(b, known_b, m_m);
-  }
+  operand_statistics(exec, context.kernels, a, b, known_a, known_b, chunks, records, kept.exponent,
+                     kept.square_sum, control, kept.sum);
   certificate_vectors(exec, m_m, m_n, kept.exponent, kept.square_sum, kept.sum, kept.vectors, kept.record);
 
   const std::int64_t whole = std::min(m_k, max_k_block), first = first_positions(whole);

@@ -230,32 +230,6 @@ Blocking PlanImpl<ExecutionSpace, Scalar>::choose_blocking(const Int8Gemm<Execut
 
 template <class ExecutionSpace, class Scalar>
 template <class RowElement, class ColElement>
-void PlanImpl<ExecutionSpace, Scalar>::prepare_statistics(
-    const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<RowElement>& rows,
-    const VectorSet<ColElement>& cols, const KnownVectors& known_rows, const KnownVectors& known_cols,
-    char* base, Control* control) const {
-  auto* exponent = at<std::int32_t>(base, m_layout.exponent);
-  auto* square_sum = at<std::uint64_t>(base, m_layout.square_sum);
-  auto* chunks = at<ChunkStatistics>(base, m_layout.residues);
-  const auto records = static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics));
-  const std::int64_t vectors_at_once = records / chunks_of(m_k);
-  if (known_rows.exponent == nullptr && known_cols.exponent == nullptr &&
-      rows.count + cols.count <= vectors_at_once)
-    return statistics(exec, kernels, rows, cols, chunks, exponent, square_sum, control);
-  const auto of_side = [&](const auto& vectors, const KnownVectors& known, std::int64_t offset) {
-    if (known.exponent != nullptr)
-      return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, known.sum,
-                              exponent + offset, square_sum + offset, control);
-    for (std::int64_t i = 0; i < vectors.count; i += vectors_at_once)
-      statistics(exec, kernels, part(vectors, i, std::min(vectors_at_once, vectors.count - i)), chunks,
-                 exponent + offset + i, square_sum + offset + i, control);
-  };
-  of_side(rows, known_rows, 0);
-  of_side(cols, known_cols, rows.count);
-}
-
-template <class ExecutionSpace, class Scalar>
-template <class RowElement, class ColElement>
 void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec,
                                                       Context<ExecutionSpace>& context, const Scalar& alpha,
                                                       const VectorSet<RowElement>& rows,
@@ -290,7 +264,10 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
   void* engine_workspace = base + m_layout.engine;
 
   reset_control(exec, control, entries);
-  prepare_statistics(exec, kernels, rows, cols, known_rows, known_cols, base, control);
+  operand_statistics(exec, kernels, rows, cols, known_rows, known_cols,
+                     at<ChunkStatistics>(base, m_layout.residues),
+                     static_cast<std::int64_t>(m_layout.residue_bytes / sizeof(ChunkStatistics)),
+                     row_exponent, row_square_sum, control);
   scale_fast(exec, fast_budget(m_num_moduli, terms()), row_count + col_count, row_exponent, row_square_sum,
              row_alpha);
   if (m_accurate) {

@@ -2,12 +2,14 @@
 #ifndef KOKKOSOZAKI_PLANIMPL_HPP
 #define KOKKOSOZAKI_PLANIMPL_HPP
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "../KokkosOzaki_GemmPlan.hpp"
 #include "../../backends/KokkosOzaki_Int8Gemm.hpp"
 #include "KokkosOzaki_Moduli.hpp"
+#include "KokkosOzaki_Planes.hpp"
 #include "KokkosOzaki_Workspace.hpp"
 
 namespace KokkosOzaki::Impl {
@@ -41,6 +43,32 @@ struct KnownVectors {
   const std::int8_t* residues = nullptr;   // planes of all moduli with the exponents of the fast bound
   std::int64_t ld = 0, plane_stride = 0;   // of these planes, which hold all positions
 };
+
+/// \brief The statistics of both operands, as far as they are not known; the columns' behind the rows'.
+/// \param chunks, records  scratch for so many chunk records, at least those of one vector: vectors are taken as many
+///   at once as fit
+/// \param sum  may be null
+template <class ExecutionSpace, class RowElement, class ColElement>
+void operand_statistics(const ExecutionSpace& exec, const StageKernels* kernels,
+                        const VectorSet<RowElement>& rows, const VectorSet<ColElement>& cols,
+                        const KnownVectors& known_rows, const KnownVectors& known_cols,
+                        ChunkStatistics* chunks, std::int64_t records, std::int32_t* exponent,
+                        std::uint64_t* square_sum, Control* control, std::uint64_t* sum = nullptr) {
+  const std::int64_t at_once = records / chunks_of(rows.length);
+  if (known_rows.exponent == nullptr && known_cols.exponent == nullptr && rows.count + cols.count <= at_once)
+    return statistics(exec, kernels, rows, cols, chunks, exponent, square_sum, control, sum);
+  const auto of_side = [&](const auto& vectors, const KnownVectors& known, std::int64_t offset) {
+    const auto sum_at = [&](std::int64_t v) { return sum != nullptr ? sum + v : nullptr; };
+    if (known.exponent != nullptr)
+      return adopt_statistics(exec, vectors.count, known.exponent, known.square_sum, known.sum,
+                              exponent + offset, square_sum + offset, control, sum_at(offset));
+    for (std::int64_t i = 0; i < vectors.count; i += at_once)
+      statistics(exec, kernels, part(vectors, i, std::min(at_once, vectors.count - i)), chunks,
+                 exponent + offset + i, square_sum + offset + i, control, sum_at(offset + i));
+  };
+  of_side(rows, known_rows, 0);
+  of_side(cols, known_cols, rows.count);
+}
 
 /// \brief The steps of one product, or of a batch of products: sizes, number of moduli, blocks, workspace
 /// layout.
@@ -90,13 +118,6 @@ class PlanImpl {
                       const VectorSet<RowElement>& rows, const VectorSet<ColElement>& cols,
                       const Scalar& beta, const MatrixRef<Scalar>& out, bool turned, void* buffer,
                       const KnownVectors& known_rows, const KnownVectors& known_cols);
-
-  /// Statistics of both operands, as far as they are not known, into the workspace.
-  template <class RowElement, class ColElement>
-  void prepare_statistics(const ExecutionSpace& exec, const StageKernels* kernels,
-                          const VectorSet<RowElement>& rows, const VectorSet<ColElement>& cols,
-                          const KnownVectors& known_rows, const KnownVectors& known_cols, char* base,
-                          Control* control) const;
 
   /// The inner dimension as guards and limits count it: real products in one entry of C.
   std::int64_t terms() const { return parts * m_k; }
