@@ -154,11 +154,14 @@ TYPED_TEST(GemmShapesTest, EverySizeIsExactForAllOperationsOrdersAndEngines) {
 }
 
 TYPED_TEST(GemmShapesTest, MoreVectorsThanAGridHasBlocksAreExact) {
-  // 65535 blocks of 4 vectors are 262140; 65536 is one more than a grid has in its second extent
+  // 65535 blocks of 4 vectors are 262140; 65536 is one more than a grid has in its second extent. The host has no
+  // grids: there the first size is enough.
   using Sizes = std::array<std::int64_t, 3>;
+  std::vector<Sizes> sizes = {{3, 262147, 5}};
+  if (!is_host_space<typename TypeParam::Space>)
+    sizes.insert(sizes.end(), {{262147, 2, 3}, {1, 1100003, 1}, {2, 65537, 130}});
   std::size_t turn = 0;
-  for (const auto& [m, n, k] :
-       {Sizes{3, 262147, 5}, Sizes{262147, 2, 3}, Sizes{1, 1100003, 1}, Sizes{2, 65537, 130}}) {
+  for (const auto& [m, n, k] : sizes) {
     ++turn;
     expect_exact<typename TypeParam::Space, typename TypeParam::Scalar>(
         m, n, k, digits<typename TypeParam::Scalar> / 2 - 4, with_moduli(0, both_bounds[turn % 2]), turn * 5);
