@@ -56,9 +56,27 @@ if(KokkosOzaki_ENABLE_ONEDNN)
   endif()
 endif()
 
+# ---- BLAS: optional, for native products on the host ------------------------------------------------
+set(KokkosOzaki_ENABLE_BLAS AUTO CACHE STRING
+  "Native products on host spaces by a BLAS: ON, OFF, or AUTO (where it is found)")
+set_property(CACHE KokkosOzaki_ENABLE_BLAS PROPERTY STRINGS AUTO ON OFF)
+set(KOKKOSOZAKI_ENABLE_BLAS OFF)
+target_sources(kokkosozaki PRIVATE backends/native/KokkosOzaki_NativeGemm_Host.cpp)
+if(KokkosOzaki_ENABLE_BLAS)
+  find_package(BLAS QUIET)
+  if(TARGET BLAS::BLAS)
+    set(KOKKOSOZAKI_ENABLE_BLAS ON)
+    target_link_libraries(kokkosozaki PRIVATE BLAS::BLAS)
+  elseif(NOT KokkosOzaki_ENABLE_BLAS STREQUAL "AUTO")
+    message(FATAL_ERROR "KokkosOzaki_ENABLE_BLAS is ON, but no BLAS was found. Install one (libopenblas-dev), set "
+                        "BLA_VENDOR or CMAKE_PREFIX_PATH, or turn the option off.")
+  endif()
+endif()
+
 # ---- cuBLAS: follows Kokkos -------------------------------------------------------------------------
 if(Kokkos_ENABLE_CUDA)
-  option(KokkosOzaki_ENABLE_CUBLAS "INT8 products by cuBLAS" ON)
+  option(KokkosOzaki_ENABLE_CUBLAS "INT8 products and native products by cuBLAS" ON)
+  target_sources(kokkosozaki PRIVATE backends/native/KokkosOzaki_NativeGemm_Cublas.cpp)
   set(KOKKOSOZAKI_ENABLE_CUBLAS ${KokkosOzaki_ENABLE_CUBLAS})
   if(KOKKOSOZAKI_ENABLE_CUBLAS)
     find_package(CUDAToolkit REQUIRED)

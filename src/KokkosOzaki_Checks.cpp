@@ -225,6 +225,19 @@ void check_options(const char* function, const GemmOptions& options) {
     fail(function, "the constant of accuracy must be positive, got ", options.accuracy.constant());
   if (options.moduli_per_group < 0)
     fail(function, "moduli_per_group must not be negative, got ", options.moduli_per_group);
+  if (options.method != Method::emulated && options.method != Method::native &&
+      options.method != Method::automatic)
+    fail(function, "method must be emulated, native or automatic, got the number ",
+         static_cast<int>(options.method));
+  if (options.fallback != Fallback::exact && options.fallback != Fallback::vendor)
+    fail(function, "fallback must be exact or vendor, got the number ", static_cast<int>(options.fallback));
+}
+
+/// A native product cannot keep every promise.
+void check_fallback(const char* function, ScalarShape scalar, std::int64_t k, const GemmOptions& options) {
+  if (options.fallback == Fallback::vendor && chooses_from_data(options) && !native_keeps(scalar, k, options))
+    fail(function, "Fallback::vendor keeps a componentwise accuracy of c=", scalar.parts == 1 ? "k" : "2k",
+         " or more, got c=", options.accuracy.constant(), " with k=", k);
 }
 
 /// Rows and columns of op(x).
@@ -255,6 +268,7 @@ void check_gemm(const char* function, ScalarShape scalar, char transA, char tran
   check_extents(function, scalar, transA, transB, A, B, C);
   check_memory(function, A, B, C);
   check_options(function, options);
+  check_fallback(function, scalar, extents_of_op(A, transA).second, options);
 }
 
 void check_gemm_batched(const char* function, ScalarShape scalar, char transA, char transB,
@@ -270,6 +284,7 @@ void check_gemm_batched(const char* function, ScalarShape scalar, char transA, c
     check_batch_memory(function, A, B, C);
   }
   check_options(function, options);
+  if (C.entries != 0) check_fallback(function, scalar, extents_of_op(A, transA).second, options);
 }
 
 void check_same_shape(const char* function, const char* name, std::int64_t index, const OperandShape& first,
@@ -292,6 +307,7 @@ void check_plan(const char* function, ScalarShape scalar, char transA, char tran
   if (m < 0 || n < 0 || k < 0) fail(function, "sizes must not be negative, got m=", m, ", n=", n, ", k=", k);
   check_sizes(function, scalar, m, n, k);
   check_options(function, options);
+  check_fallback(function, scalar, k, options);
 }
 
 void check_execute(char transA, char transB, std::int64_t m, std::int64_t n, std::int64_t k,

@@ -166,8 +166,8 @@ template <class ExecutionSpace, class Scalar>
 template <class AElement, class BElement>
 CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
     const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
-    const VectorSet<BElement>& b, const Kept& kept, char* scratch, std::int64_t positions, bool fine,
-    bool lists) const {
+    const VectorSet<BElement>& b, const Kept& kept, char* scratch, const Bounds& wanted,
+    const Bounds& there) const {
   const StageKernels* kernels = context.kernels;
   const PlaneGeometry largest = block_geometry(m_mb, m_nb, m_kb, 1);
   const std::size_t records = static_cast<std::size_t>(chunks_of(m_k)) * sizeof(ChunkStatistics);
@@ -181,11 +181,15 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
   }
   const std::int32_t *row_exponent = kept.exponent, *col_exponent = kept.exponent + m_m;
 
+  const bool one_block = m_mb >= m_m && m_nb >= m_n;  // whose products stay
+  const bool fine = wanted.fine != 0, lists = wanted.support != 0;
   reset_certificate(exec, kept.record);
   for (std::int64_t i = 0; i < m_m; i += m_mb)
     for (std::int64_t j = 0; j < m_n; j += m_nb) {
       const std::int64_t bm = std::min(m_mb, m_m - i), bn = std::min(m_nb, m_n - j);
-      const auto product = [&](std::int32_t* plane, std::int64_t length, const auto& quantizer) {
+      const auto product = [&](std::int32_t* plane, std::int64_t length, std::int64_t length_there,
+                               const auto& quantizer) {
+        if (one_block && length == length_there) return;
         for (std::int64_t l = 0; l < length; l += m_kb) {
           const PlaneGeometry g = block_geometry(bm, bn, std::min(m_kb, length - l), 1);
           std::int8_t* const qB = qA + g.stride_a;
@@ -196,9 +200,9 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
           multiply(exec, *context.engine, g, qA, qB, plane, l > 0, end, Labels::certify);
         }
       };
-      product(P[0], positions, QuantizeDown{2});
-      if (fine) product(P[1], positions, QuantizeDown{8});
-      if (lists) product(P[2], m_k, QuantizeSupport{});
+      product(P[0], wanted.coarse, there.coarse, QuantizeDown{2});
+      product(P[1], wanted.fine, there.fine, QuantizeDown{8});
+      product(P[2], wanted.support, there.support, QuantizeSupport{});
       const CertifyBlock block{bm,
                                bn,
                                round_up(bm, vector_padding),
@@ -232,14 +236,22 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
   certificate_vectors(exec, m_m, m_n, kept.exponent, kept.square_sum, kept.sum, kept.vectors, kept.record);
 
   const std::int64_t whole = std::min(m_k, max_k_block), first = first_positions(whole);
-  CertificateRecord found = certify_level(exec, context, a, b, kept, scratch, first, false, false);
+  Bounds bounds;
+  CertificateRecord found;
+  const auto certify_with = [&](const Bounds& wanted) {
+    found = certify_level(exec, context, a, b, kept, scratch, wanted, bounds);
+    bounds = wanted;
+  };
   const auto moduli_for = [&](std::int32_t bits) {
     return m_rule.moduli_for(bits, found.row_norm_2, found.col_norm_2);
   };
-  if (first < whole && (found.open != 0 || moduli_for(found.bits) > moduli_for(found.least_bits) + 1))
-    found = certify_level(exec, context, a, b, kept, scratch, whole, false, false);
-  if (found.open != 0) found = certify_level(exec, context, a, b, kept, scratch, whole, true, false);
-  if (found.open != 0) found = certify_level(exec, context, a, b, kept, scratch, whole, true, true);
+  certify_with({first, 0, 0});
+  const bool may_save = found.open == 0 && moduli_for(found.bits) > moduli_for(found.least_bits) + 1;
+  if (first < whole && (may_save || found.open > m_m * m_n / 2)) certify_with({whole, 0, 0});
+  // A few open entries: where products of small entries are lost in the coarse bound over the first positions, they are
+  // in the whole one, too. The fine one sees them.
+  if (found.open != 0) certify_with({bounds.coarse, whole, 0});
+  if (found.open != 0) certify_with({whole, whole, m_k});
   return {moduli_for(found.bits), found.open, found.open > m_capacity};
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "impl/KokkosOzaki_Componentwise.hpp"
+#include "impl/KokkosOzaki_Dispatch.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
 #include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
 
@@ -63,23 +63,49 @@ void reserve(const char* function, const ExecutionSpace& exec,
   Context<ExecutionSpace>::reserve(memory, bytes);
 }
 
-/// One product that is not empty, with the memory of `context`.
+/// Whether the options make a product, or a batch, native before anything is known of the data. Prepares what a native
+/// one needs.
+template <class ExecutionSpace, class Scalar, class AElement, class BElement>
+bool is_native(const char* function, const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+               const MatrixRef<const AElement>& a, const MatrixRef<const BElement>& b,
+               const MatrixRef<Scalar>& C, const GemmOptions& options) {
+  if (!may_be_native(options)) return false;
+  if (!context.native.is_prepared()) {
+    check_not_captured(function, exec);
+    context.native.prepare();
+  }
+  if (options.method != Method::automatic) return options.method == Method::native;
+  return NativeGemm<ExecutionSpace>::vendor_takes(a, b, C) &&
+         native_is_faster<ExecutionSpace, Scalar>(function, exec, context,
+                                                  {C.rows, C.cols, a.cols, C.entries}, options);
+}
+
+/// One emulated product that is not empty, with the memory of `context`; native after all where the data ask for it.
+/// \param op_a, op_b  op(A) and op(B)
 template <class ExecutionSpace, class Scalar, class AElement, class BElement>
 void multiply_in(const char* function, const ExecutionSpace& exec, Context<ExecutionSpace>& context,
-                 const Scalar& alpha, const VectorSet<AElement>& a, const VectorSet<BElement>& b,
-                 const Scalar& beta, const MatrixRef<Scalar>& C, const GemmOptions& options) {
+                 const Scalar& alpha, const MatrixRef<const AElement>& op_a,
+                 const MatrixRef<const BElement>& op_b, const Scalar& beta, const MatrixRef<Scalar>& C,
+                 const GemmOptions& options) {
   using Plan = PlanImpl<ExecutionSpace, Scalar>;
+  const VectorSet<AElement> a = rows_of(op_a);
+  const VectorSet<BElement> b = rows_of(op_b.transposed());
   if (!chooses_from_data(options)) {
     Plan plan(function, C.rows, C.cols, a.length, options, *context.engine);
     reserve(function, exec, context.workspace, plan.workspace_bytes());
     return plan.execute(exec, context, alpha, a, b, beta, C, context.workspace.data());
   }
+  check_not_captured(function, exec, captured_selection);
   const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.length, options,
                                                              *context.engine);
   reserve(function, exec, context.kept, product.kept_bytes());
   reserve(function, exec, context.workspace, product.scratch_bytes());
   const Selection selection = product.select(exec, context, a, b, KnownVectors{}, KnownVectors{},
                                              context.kept.data(), context.workspace.data());
+  if (turns_native<ExecutionSpace, Scalar>(function, exec, context, {C.rows, C.cols, a.length}, options,
+                                           selection,
+                                           NativeGemm<ExecutionSpace>::vendor_takes(op_a, op_b, C)))
+    return context.native.run(exec, alpha, op_a, op_b, beta, C);
   Plan plan = product.plan(function, options, selection.num_moduli, *context.engine);
   if (!selection.all_exact) reserve(function, exec, context.workspace, plan.workspace_bytes());
   product.execute(exec, context, selection, plan, alpha, a, b, beta, C, context.kept.data(),
@@ -93,14 +119,18 @@ void gemm(const ExecutionSpace& exec, char transA, char transB, const Scalar& al
           const MatrixRef<const AElement>& A, const MatrixRef<const BElement>& B, const Scalar& beta,
           const MatrixRef<Scalar>& C, const GemmOptions& options) {
   check_gemm("gemm", ScalarShape::of<Scalar>(), transA, transB, A, B, C, options);
-  const VectorSet<AElement> a = rows_of(op(A, transA));
-  const VectorSet<BElement> b = rows_of(op(B, transB).transposed());
+  const MatrixRef<const AElement> a = op(A, transA);
+  const MatrixRef<const BElement> b = op(B, transB);
   if (C.rows == 0 || C.cols == 0) return;
-  if (alpha == Scalar(0) || a.length == 0) return apply_beta(exec, beta, C);
-  if (chooses_from_data(options)) check_not_captured("gemm", exec, captured_selection);
+  if (alpha == Scalar(0) || a.cols == 0) return apply_beta(exec, beta, C);
+  if (options.method == Method::emulated && chooses_from_data(options))
+    check_not_captured("gemm", exec, captured_selection);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       "gemm", exec, options.backend, [&](Context<ExecutionSpace>& context) {
-        multiply_in("gemm", exec, context, alpha, a, b, beta, C, options);
+        if (is_native<ExecutionSpace, Scalar>("gemm", exec, context, a, b, C, options))
+          context.native.run(exec, alpha, a, b, beta, C);
+        else
+          multiply_in("gemm", exec, context, alpha, a, b, beta, C, options);
       });
 }
 
@@ -112,10 +142,11 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
   check_gemm_batched(function, ScalarShape::of<Scalar>(), transA, transB, A, B, C, options);
   if (C.entries == 0 || C.rows == 0 || C.cols == 0) return;
   const MatrixRef<const AElement> a = op(A, transA);
-  const MatrixRef<const BElement> b = op(B, transB).transposed();
+  const MatrixRef<const BElement> b = op(B, transB);
   const bool scales_only = alpha == Scalar(0) || a.cols == 0;
   if (scales_only && C.pointers == nullptr) return apply_beta(exec, beta, C);
-  if (!scales_only && chooses_from_data(options)) check_not_captured(function, exec, captured_selection);
+  if (!scales_only && options.method == Method::emulated && chooses_from_data(options))
+    check_not_captured(function, exec, captured_selection);
   ContextRegistry<ExecutionSpace>::instance().with_context(
       function, exec, options.backend, [&](Context<ExecutionSpace>& context) {
         if (scales_only) {
@@ -123,7 +154,10 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
                   static_cast<std::size_t>(C.entries) * sizeof(void*) + 63);
           return apply_beta_to_array(exec, beta, C, context.workspace.data());
         }
+        if (is_native<ExecutionSpace, Scalar>(function, exec, context, a, b, C, options))
+          return context.native.run(exec, alpha, a, b, beta, C);
         if (chooses_from_data(options)) {
+          check_not_captured(function, exec, captured_selection);
           // Each product has a number of moduli of its own. Memory for any of them first: a later one must not fail
           // for want of it.
           const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.cols, options,
@@ -132,14 +166,14 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
           reserve(function, exec, context.workspace,
                   product.workspace_bytes(function, options, *context.engine) - product.kept_bytes());
           for (std::int64_t e = 0; e < C.entries; ++e)
-            multiply_in(function, exec, context, alpha, rows_of(single_entry(a, e)),
-                        rows_of(single_entry(b, e)), beta, single_entry(C, e), options);
+            multiply_in(function, exec, context, alpha, single_entry(a, e), single_entry(b, e), beta,
+                        single_entry(C, e), options);
           return;
         }
         PlanImpl<ExecutionSpace, Scalar> plan(function, C.rows, C.cols, a.cols, options, *context.engine,
                                               C.entries);
         reserve(function, exec, context.workspace, plan.workspace_bytes());
-        plan.execute_batch(exec, context, alpha, a, b, beta, C, context.workspace.data());
+        plan.execute_batch(exec, context, alpha, a, b.transposed(), beta, C, context.workspace.data());
       });
 }
 

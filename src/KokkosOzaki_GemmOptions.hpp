@@ -20,6 +20,21 @@ enum class Rounding {
   toward_zero    ///< truncation, as in the literature on Ozaki Scheme II; for comparison
 };
 
+/// \brief How a product is computed.
+enum class Method {
+  emulated,  ///< by INT8 products: the bits do not depend on the machine
+  native,  ///< in the format of C: cuBLAS, a BLAS that was found when the library was built, or, where neither takes
+           ///< the operands, inner products of our own; the bits may depend on the machine
+  automatic  ///< what is expected to be faster, see docs/native.md; the bits may depend on the machine. Native only where
+  ///< a vendor's library takes the operands, and not where a constant of `accuracy` is below what it can promise
+};
+
+/// \brief What happens where no number of moduli keeps the promise of Accuracy::componentwise for all entries.
+enum class Fallback {
+  exact,  ///< these entries are computed exactly; the bits do not depend on the machine
+  vendor  ///< the whole product is computed as by Method::native; the bits may depend on the machine
+};
+
 /// \brief What is promised when GemmOptions::num_moduli is 0. Constants are in units of u (2^-53 for double, 2^-24
 /// for float). Complex: for the real and for the imaginary part.
 class Accuracy {
@@ -67,6 +82,8 @@ struct GemmOptions {
   int moduli_per_group = 0;  ///< moduli whose INT32 products are kept at a time; 0: chosen. Same bits.
   const char* backend =
       nullptr;  ///< INT8 engine by name (docs/backends.md); null: the best one here. Same bits.
+  Method method = Method::emulated;
+  Fallback fallback = Fallback::exact;
 };
 
 }  // namespace KokkosOzaki

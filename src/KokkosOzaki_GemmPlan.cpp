@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "../backends/KokkosOzaki_Backends.hpp"
-#include "impl/KokkosOzaki_Componentwise.hpp"
+#include "impl/KokkosOzaki_Dispatch.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
 #include "impl/KokkosOzaki_Planes.hpp"
 #include "stages/KokkosOzaki_Multiply.hpp"
@@ -480,7 +481,7 @@ std::size_t GemmPlan<ExecutionSpace, Scalar>::workspace_bytes(std::int64_t m, st
                                                               const GemmOptions& options) {
   Impl::check_plan("GemmPlan::workspace_bytes", Impl::ScalarShape::of<Scalar>(), 'N', 'N', m, n, k, options);
   const auto engine = Impl::make_int8_gemm<ExecutionSpace>(options.backend);
-  if (m == 0 || n == 0 || k == 0) return 0;
+  if (m == 0 || n == 0 || k == 0 || options.method == Method::native) return 0;
   if (Impl::chooses_from_data(options))
     return Impl::ComponentwiseProduct<ExecutionSpace, Scalar>(m, n, k, options, *engine)
         .workspace_bytes("GemmPlan::workspace_bytes", options, *engine);
@@ -492,19 +493,26 @@ template <class ExecutionSpace, class Scalar>
 GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpace& exec, char transA,
                                            char transB, std::int64_t m, std::int64_t n, std::int64_t k,
                                            const GemmOptions& options)
-    : m_transA(transA),
-      m_transB(transB),
-      m_m(m),
-      m_n(n),
-      m_k(k),
-      m_bound(options.bound),
-      m_rounding(options.rounding) {
+    : m_transA(transA), m_transB(transB), m_m(m), m_n(n), m_k(k), m_options(options) {
   Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
+  if (m > 0 && n > 0 && k > 0 && Impl::may_be_native(options)) {
+    m_context->native.prepare();
+    m_prefers_native = options.method == Method::native;
+    m_was_native = m_prefers_native;
+    m_native_reason = "native";
+    m_native_backend = Impl::NativeGemm<ExecutionSpace>::name(Impl::NativeGemm<ExecutionSpace>::has_vendor());
+    if (options.method == Method::native) return;
+    if (options.method == Method::automatic) {
+      m_native_reason = "automatic";
+      m_prefers_native =
+          Impl::native_is_faster<ExecutionSpace, Scalar>("GemmPlan", exec, *m_context, {m, n, k}, options);
+      m_was_native = m_prefers_native;
+    }
+  }
   if (m > 0 && n > 0 && k > 0 && Impl::chooses_from_data(options)) {
     using Product = Impl::ComponentwiseProduct<ExecutionSpace, Scalar>;
-    m_options = options;
     m_selection = std::make_unique<Impl::Selection>();
     m_componentwise = std::make_unique<Product>(m, n, k, options, *m_context->engine);
     m_workspace_bytes = m_componentwise->workspace_bytes("GemmPlan", options, *m_context->engine);
@@ -562,15 +570,28 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
                                   std::int64_t cols) {
     if (operand.prepared == nullptr) return;
     trans = Impl::canonical_trans(Impl::ScalarShape::of<Scalar>(), trans);
-    Impl::check_prepared(
-        {name, trans, rows, cols, m_componentwise != nullptr ? 0 : m_impl->num_moduli(), m_bound, m_rounding},
-        *operand.prepared, operand.known != nullptr, m_m > 0 && m_n > 0 && m_k > 0);
+    const bool moduli_matter = m_impl != nullptr && m_m > 0 && m_n > 0 && m_k > 0;
+    const int num_moduli = !moduli_matter || m_componentwise != nullptr ? 0 : m_impl->num_moduli();
+    Impl::check_prepared({name, trans, rows, cols, num_moduli, m_options.bound, m_options.rounding},
+                         *operand.prepared, operand.known != nullptr, moduli_matter);
   };
   check_prepared(A, 'A', m_transA, m_m, m_k);
   check_prepared(B, 'B', m_transB, m_k, m_n);
   Impl::check_execute(m_transA, m_transB, m_m, m_n, m_k, A.matrix, B.matrix, C);
   if (m_m == 0 || m_n == 0) return;
   if (alpha == Scalar(0) || m_k == 0) return Impl::apply_beta(exec, beta, C);
+  const auto op_a = Impl::op(A.matrix, m_transA);
+  const auto op_b = Impl::op(B.matrix, m_transB);
+  const bool vendor_takes = Impl::NativeGemm<ExecutionSpace>::vendor_takes(op_a, op_b, C);
+  const auto run_native = [&](const char* reason) {
+    m_context->native.run(exec, alpha, op_a, op_b, beta, C);
+    m_was_native = true;
+    m_native_reason = reason;
+    m_native_backend = Impl::NativeGemm<ExecutionSpace>::name(vendor_takes);
+  };
+  if (m_options.method == Method::native) return run_native("native");
+  if (m_prefers_native && vendor_takes) return run_native("automatic");
+  m_was_native = false;
   const std::size_t got = buffer != nullptr ? buffer_bytes : m_context->workspace.extent(0);
   if (got < workspace_bytes())
     throw WorkspaceError("KokkosOzaki::GemmPlan::execute: the workspace must have " +
@@ -578,8 +599,8 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
                              std::to_string(got) + ".",
                          workspace_bytes(), got);
   void* const workspace = buffer != nullptr ? buffer : m_context->workspace.data();
-  const auto a = Impl::rows_of(Impl::op(A.matrix, m_transA));
-  const auto b = Impl::rows_of(Impl::op(B.matrix, m_transB).transposed());
+  const auto a = Impl::rows_of(op_a);
+  const auto b = Impl::rows_of(op_b.transposed());
   const Impl::KnownVectors known_a = A.known != nullptr ? *A.known : Impl::KnownVectors{};
   const Impl::KnownVectors known_b = B.known != nullptr ? *B.known : Impl::KnownVectors{};
   if (m_componentwise == nullptr)
@@ -590,15 +611,32 @@ void GemmPlan<ExecutionSpace, Scalar>::run(const ExecutionSpace& exec, const Sca
   char* const rest = static_cast<char*>(workspace) + kept_bytes;
   const Impl::Selection selection =
       m_componentwise->select(exec, *m_context, a, b, known_a, known_b, workspace, rest);
+  *m_selection = selection;
+  if (Impl::turns_native<ExecutionSpace, Scalar>("GemmPlan::execute", exec, *m_context, {m_m, m_n, m_k},
+                                                 m_options, selection, vendor_takes))
+    return run_native(selection.exact_entries != 0 && m_options.fallback == Fallback::vendor ? "fallback"
+                                                                                             : "automatic");
   GemmOptions options = m_options;
   options.max_workspace_bytes = got;  // blocks that fit, whatever the number of moduli
   *m_impl = m_componentwise->plan("GemmPlan::execute", options, selection.num_moduli, *m_context->engine);
-  *m_selection = selection;
   m_componentwise->execute(exec, *m_context, selection, *m_impl, alpha, a, b, beta, C, workspace, rest);
 }
 
 template <class ExecutionSpace, class Scalar>
 GemmReport GemmPlan<ExecutionSpace, Scalar>::report() const {
+  if (m_was_native) {
+    // A sum of so many products with one rounding for each product and each sum, in any order: gamma_k |op(A)| |op(B)|
+    // (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.5), in so far as nothing underflows.
+    const double terms = Impl::parts_of_v<Scalar> * static_cast<double>(m_k);
+    const double lost = std::ldexp(terms, -Impl::precision_v<Scalar>);
+    GemmReport report;
+    report.method = Method::native;
+    report.backend = m_native_backend;
+    report.error_bound = report.componentwise_bound =
+        lost < 1 ? terms / (1 - lost) : std::numeric_limits<double>::infinity();
+    report.reason = m_native_reason;
+    return report;
+  }
   GemmReport report = m_impl->report(*m_context);
   if (m_componentwise == nullptr) return report;
   report.reason = "componentwise";

@@ -18,10 +18,11 @@ namespace KokkosOzaki {
 
 /// \brief What a plan did in its last execute, or will do in its next one.
 struct GemmReport {
+  Method method = Method::emulated;  ///< emulated or native
   int num_moduli = 0;  ///< number of moduli; 0: not known before the first execute, or no entry was emulated
   Bound bound_used =
       Bound::fast;           ///< fast where the accurate bound found the fast exponents at least as fine
-  const char* backend = "";  ///< INT8 engine
+  const char* backend = "";  ///< INT8 engine; of a native product "cublas", "blas" or "inner_products"
   double error_bound =
       0;  ///< c with |C - op(A) op(B)|_ij <= c u ||a_i||_2 ||b_j||_2 + u |C_ij| (alpha = 1, beta
           ///< = 0); complex: for the real and for the imaginary part
@@ -32,7 +33,8 @@ struct GemmReport {
       0;  ///< entries that were computed exactly because no number of moduli could promise that
   const char* reason =
       "";  ///< why this number of moduli: "num_moduli" (given), "normwise", "componentwise", or
-           ///< "exact" where every entry was computed exactly
+           ///< "exact" where every entry was computed exactly; why a native product: "native" (asked for),
+           ///< "automatic" (expected to be faster) or "fallback" (not every entry could be promised)
 };
 
 namespace Impl {
@@ -146,13 +148,15 @@ class GemmPlan {
 
   char m_transA, m_transB;
   std::int64_t m_m, m_n, m_k;
-  Bound m_bound;
-  Rounding m_rounding;
   std::unique_ptr<Impl::Context<ExecutionSpace>> m_context;
   std::unique_ptr<Impl::PlanImpl<ExecutionSpace, Scalar>> m_impl;
   std::size_t m_workspace_bytes = 0;
-  // Where the number of moduli is chosen from the data:
   GemmOptions m_options;
+  bool m_prefers_native = false;     // where the operands let it choose
+  bool m_was_native = false;         // in the last execute
+  const char* m_native_reason = "";  // of that
+  const char* m_native_backend = "";
+  // Where the number of moduli is chosen from the data:
   std::unique_ptr<Impl::ComponentwiseProduct<ExecutionSpace, Scalar>> m_componentwise;
   std::unique_ptr<Impl::Selection> m_selection;  // of the last execute
 };

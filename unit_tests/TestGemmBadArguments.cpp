@@ -252,6 +252,20 @@ TYPED_TEST(GemmBadArgumentsTest, Options) {
   expect_refused<TypeParam>("KokkosOzaki::gemm: moduli_per_group must not be negative, got -1.", "N", "N", a,
                             b, c, options);
   options = {};
+  options.method = static_cast<Method>(7);
+  expect_refused<TypeParam>(
+      "KokkosOzaki::gemm: method must be emulated, native or automatic, got the number 7.", "N", "N", a, b, c,
+      options);
+  options = {};
+  options.fallback = static_cast<Fallback>(-1);
+  expect_refused<TypeParam>("KokkosOzaki::gemm: fallback must be exact or vendor, got the number -1.", "N",
+                            "N", a, b, c, options);
+  options.fallback = Fallback::vendor;
+  options.accuracy = Accuracy::componentwise(3);
+  expect_refused<TypeParam>(
+      "KokkosOzaki::gemm: Fallback::vendor keeps a componentwise accuracy of c=k or more, got c=3 with k=4.",
+      "N", "N", a, b, c, options);
+  options = {};
   options.accuracy = Accuracy::normwise(1e-30);
   expect_refused<TypeParam>(
       "KokkosOzaki::gemm: the accuracy asked for (normwise, c=1e-30) needs more than 20 moduli for k=4.", "N",

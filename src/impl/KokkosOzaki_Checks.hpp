@@ -146,7 +146,13 @@ void check_prepared(const PreparedTraits& planned, const PreparedTraits& got, bo
 
 /// Whether the number of moduli is known only once the data are.
 constexpr bool chooses_from_data(const GemmOptions& options) {
-  return options.num_moduli == 0 && options.accuracy.is_componentwise();
+  return options.method != Method::native && options.num_moduli == 0 && options.accuracy.is_componentwise();
+}
+
+/// Whether a native product keeps what is asked for: the default of `accuracy` stands for what it may lose.
+constexpr bool native_keeps(ScalarShape scalar, std::int64_t k, const GemmOptions& options) {
+  return options.num_moduli != 0 || options.accuracy.is_default() ||
+         options.accuracy.constant() >= static_cast<double>(scalar.parts * k);
 }
 
 /// The number of moduli that the options ask for, where that does not depend on the data.

@@ -69,14 +69,19 @@ class ComponentwiseProduct {
  private:
   static constexpr int planes = 3;  // of lower bounds: coarse, fine, support
 
+  /// Over how many positions each lower bound goes; 0: not used. With that of the support open entries are listed.
+  struct Bounds {
+    std::int64_t coarse = 0, fine = 0, support = 0;
+  };
+
   struct Kept;
   Kept kept_at(void* buffer) const;
 
   template <class AElement, class BElement>
   CertificateRecord certify_level(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
                                   const VectorSet<AElement>& a, const VectorSet<BElement>& b,
-                                  const Kept& kept, char* scratch, std::int64_t positions, bool fine,
-                                  bool lists) const;
+                                  const Kept& kept, char* scratch, const Bounds& wanted,
+                                  const Bounds& there) const;
 
   std::size_t scratch_of(const Int8Gemm<ExecutionSpace>& engine, std::int64_t mb, std::int64_t nb,
                          std::int64_t kb) const;

@@ -18,6 +18,7 @@ inline const std::string exact_product = "KokkosOzaki::exact_product";
 inline const std::string multiply = "KokkosOzaki::multiply";
 inline const std::string multiply_host = "KokkosOzaki::multiply_host";
 inline const std::string multiply_portable = "KokkosOzaki::multiply_portable";
+inline const std::string native = "KokkosOzaki::native";
 inline const std::string place_entries = "KokkosOzaki::place_entries";
 inline const std::string quantize = "KokkosOzaki::quantize";
 inline const std::string reconstruct = "KokkosOzaki::reconstruct";

@@ -8,6 +8,7 @@
 
 #include "../KokkosOzaki_GemmPlan.hpp"
 #include "../../backends/KokkosOzaki_Int8Gemm.hpp"
+#include "../../backends/native/KokkosOzaki_NativeGemm.hpp"
 #include "KokkosOzaki_Moduli.hpp"
 #include "KokkosOzaki_Planes.hpp"
 #include "KokkosOzaki_Workspace.hpp"
@@ -27,6 +28,7 @@ struct Context {
   void reserve(std::size_t bytes) { reserve(workspace, bytes); }
 
   std::unique_ptr<Int8Gemm<ExecutionSpace>> engine;
+  NativeGemm<ExecutionSpace> native;  // prepared where a call may need it
   const StageKernels* kernels;
   Kokkos::View<ModuliTable*, MemorySpace> tables;  // s = 2 .. 20
   Kokkos::View<Control, MemorySpace> control;
@@ -154,13 +156,6 @@ void apply_beta(const ExecutionSpace& exec, const Scalar& beta, const MatrixRef<
 /// The same with pointers in host memory; `buffer` has room for them.
 template <class ExecutionSpace, class Scalar>
 void apply_beta_to_array(const ExecutionSpace& exec, const Scalar& beta, MatrixRef<Scalar> C, void* buffer);
-
-/// X(SPACE, SCALAR) for every scalar of a product.
-#define KOKKOSOZAKI_FOR_EACH_SCALAR(X, SPACE) \
-  X(SPACE, float)                             \
-  X(SPACE, double)                            \
-  X(SPACE, Kokkos::complex<float>)            \
-  X(SPACE, Kokkos::complex<double>)
 
 /// X(SPACE, SCALAR, A, B) for every scalar with every type of its operands.
 #define KOKKOSOZAKI_FOR_EACH_MIX(X, SPACE)                                            \

@@ -57,6 +57,13 @@ KOKKOS_INLINE_FUNCTION T part_of(const Kokkos::complex<T>& x, int part) {
   return part == 0 ? x.real() : x.imag();
 }
 
+/// X(SPACE, SCALAR) for every scalar of a product.
+#define KOKKOSOZAKI_FOR_EACH_SCALAR(X, SPACE) \
+  X(SPACE, float)                             \
+  X(SPACE, double)                            \
+  X(SPACE, Kokkos::complex<float>)            \
+  X(SPACE, Kokkos::complex<double>)
+
 }  // namespace KokkosOzaki::Impl
 
 #endif
