@@ -2,8 +2,11 @@
 #include "impl/KokkosOzaki_Componentwise.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <string>
 
+#include "impl/KokkosOzaki_Batch.hpp"
 #include "impl/KokkosOzaki_Planes.hpp"
 #include "stages/KokkosOzaki_Certify.hpp"
 #include "stages/KokkosOzaki_ExactProducts.hpp"
@@ -34,20 +37,22 @@ std::int64_t certificate_constant(const Accuracy& accuracy, std::int64_t k) {
              : static_cast<std::int64_t>(accuracy.constant());
 }
 
+/// Waits for the device.
 template <class ExecutionSpace>
-CertificateRecord read_back(const ExecutionSpace& exec, const CertificateRecord* record) {
-  CertificateRecord copy;
+void read_back(const ExecutionSpace& exec, const CertificateRecord* records, std::int64_t count,
+               CertificateRecord* copies) {
   if constexpr (is_host_space_v<ExecutionSpace>) {
     exec.fence();
-    copy = *record;
+    std::copy_n(records, count, copies);
   } else {
     using Unmanaged = Kokkos::MemoryUnmanaged;
+    const auto size = static_cast<std::size_t>(count);
     Kokkos::deep_copy(
-        exec, Kokkos::View<CertificateRecord, Kokkos::HostSpace, Unmanaged>(&copy),
-        Kokkos::View<const CertificateRecord, typename ExecutionSpace::memory_space, Unmanaged>(record));
+        exec, Kokkos::View<CertificateRecord*, Kokkos::HostSpace, Unmanaged>(copies, size),
+        Kokkos::View<const CertificateRecord*, typename ExecutionSpace::memory_space, Unmanaged>(records,
+                                                                                                 size));
     exec.fence();
   }
-  return copy;
 }
 
 }  // namespace
@@ -143,13 +148,14 @@ ComponentwiseProduct<ExecutionSpace, Scalar>::ComponentwiseProduct(std::int64_t 
 
 template <class ExecutionSpace, class Scalar>
 PlanImpl<ExecutionSpace, Scalar> ComponentwiseProduct<ExecutionSpace, Scalar>::plan(
-    const char* function, GemmOptions options, int num_moduli, const Int8Gemm<ExecutionSpace>& engine) const {
+    const char* function, GemmOptions options, int num_moduli, const Int8Gemm<ExecutionSpace>& engine,
+    std::int64_t entries) const {
   const std::size_t cap = options.max_workspace_bytes;
   options.num_moduli = num_moduli;
   options.bound = Bound::fast;
   if (cap != 0) options.max_workspace_bytes -= m_kept_bytes;
   try {
-    return PlanImpl<ExecutionSpace, Scalar>(function, m_m, m_n, m_k, options, engine);
+    return PlanImpl<ExecutionSpace, Scalar>(function, m_m, m_n, m_k, options, engine, entries);
   } catch (const WorkspaceError& error) {
     if (cap == 0) throw;
     const std::size_t needed = m_kept_bytes + error.needed_bytes();
@@ -216,7 +222,9 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
                                parts_of_v<Scalar>};
       certify(exec, block, OpenEntries{lists ? kept.list : nullptr, m_capacity, i, j, m_m}, kept.record);
     }
-  return read_back(exec, kept.record);
+  CertificateRecord found;
+  read_back(exec, kept.record, 1, &found);
+  return found;
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -242,17 +250,165 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
     found = certify_level(exec, context, a, b, kept, scratch, wanted, bounds);
     bounds = wanted;
   };
-  const auto moduli_for = [&](std::int32_t bits) {
-    return m_rule.moduli_for(bits, found.row_norm_2, found.col_norm_2);
-  };
   certify_with({first, 0, 0});
-  const bool may_save = found.open == 0 && moduli_for(found.bits) > moduli_for(found.least_bits) + 1;
-  if (first < whole && (may_save || found.open > m_m * m_n / 2)) certify_with({whole, 0, 0});
+  if (const int num_moduli = accepted(found, first == whole); num_moduli != 0) return {num_moduli, 0, false};
+  if (first < whole && (found.open == 0 || found.open > m_m * m_n / 2)) certify_with({whole, 0, 0});
   // A few open entries: where products of small entries are lost in the coarse bound over the first positions, they are
   // in the whole one, too. The fine one sees them.
   if (found.open != 0) certify_with({bounds.coarse, whole, 0});
   if (found.open != 0) certify_with({whole, whole, m_k});
-  return {moduli_for(found.bits), found.open, found.open > m_capacity};
+  return {m_rule.moduli_for(found.bits, found.row_norm_2, found.col_norm_2), found.open,
+          found.open > m_capacity};
+}
+
+template <class ExecutionSpace, class Scalar>
+int ComponentwiseProduct<ExecutionSpace, Scalar>::accepted(const CertificateRecord& found,
+                                                           bool is_whole) const {
+  if (found.open != 0) return 0;
+  const auto moduli_for = [&](std::int32_t bits) {
+    return m_rule.moduli_for(bits, found.row_norm_2, found.col_norm_2);
+  };
+  const int num_moduli = moduli_for(found.bits);
+  return is_whole || num_moduli <= moduli_for(found.least_bits) + 1 ? num_moduli : 0;
+}
+
+// ---- a batch ----------------------------------------------------------------------------------------
+
+template <class ExecutionSpace, class Scalar>
+struct ComponentwiseProduct<ExecutionSpace, Scalar>::BatchMemory {
+  CertificateRecord* records;
+  CertificateVector* vectors;
+  std::uint64_t* square_sum;
+  std::uint64_t* sum;
+  std::int32_t* exponent;
+  char* pointers;  // to the entries of A, then of B
+  char* operands;  // quantised; before that the chunk records of the statistics
+  std::int32_t* P;
+  void* engine;
+  std::size_t bytes;  // with room to align
+};
+
+template <class ExecutionSpace, class Scalar>
+typename ComponentwiseProduct<ExecutionSpace, Scalar>::BatchMemory
+ComponentwiseProduct<ExecutionSpace, Scalar>::batch_memory_at(void* buffer, std::int64_t entries,
+                                                              const Int8Gemm<ExecutionSpace>& engine) const {
+  const auto base = reinterpret_cast<std::uintptr_t>(aligned(buffer));
+  std::size_t end = 0;
+  const auto slice = [&](std::size_t count, std::size_t size) {
+    const std::uintptr_t begin = base + end;
+    end += (count * size + 63) / 64 * 64;
+    return begin;
+  };
+  const std::int64_t positions = first_positions(std::min(m_k, max_k_block));
+  const PlaneGeometry g = block_geometry(m_m, m_n, positions, static_cast<int>(entries));
+  const auto count = static_cast<std::size_t>(entries);
+  const std::size_t vectors =
+      count * static_cast<std::size_t>(round_up(m_m, vector_padding) + round_up(m_n, vector_padding));
+  BatchMemory memory{};
+  memory.records = reinterpret_cast<CertificateRecord*>(slice(count, sizeof(CertificateRecord)));
+  memory.vectors = reinterpret_cast<CertificateVector*>(slice(vectors, sizeof(CertificateVector)));
+  memory.square_sum = reinterpret_cast<std::uint64_t*>(slice(vectors, sizeof(std::uint64_t)));
+  memory.sum = reinterpret_cast<std::uint64_t*>(slice(vectors, sizeof(std::uint64_t)));
+  memory.exponent = reinterpret_cast<std::int32_t*>(slice(vectors, sizeof(std::int32_t)));
+  memory.pointers = reinterpret_cast<char*>(slice(2 * count, sizeof(void*)));
+  const auto chunks = static_cast<std::size_t>(chunks_of(m_k));
+  memory.operands =
+      reinterpret_cast<char*>(slice(std::max(count * static_cast<std::size_t>(g.stride_a + g.stride_b),
+                                             vectors * chunks * sizeof(ChunkStatistics)),
+                                    1));
+  memory.P = reinterpret_cast<std::int32_t*>(
+      slice(count * static_cast<std::size_t>(g.stride_p), sizeof(std::int32_t)));
+  memory.engine = reinterpret_cast<void*>(slice(engine.workspace_bytes(g), 1));
+  memory.bytes = end + 63;
+  return memory;
+}
+
+template <class ExecutionSpace, class Scalar>
+std::int64_t ComponentwiseProduct<ExecutionSpace, Scalar>::entries_at_once(
+    std::int64_t entries, const Int8Gemm<ExecutionSpace>& engine) const {
+  const std::size_t most_bytes = default_batch_bytes<ExecutionSpace>(std::size_t{1} << 30);
+  constexpr std::int64_t most_vectors = std::int64_t{1} << 30;
+  const std::int64_t vectors = round_up(std::max(m_m, m_n), vector_padding);
+  if (vectors > most_vectors / chunks_of(m_k)) return 1;
+  std::int64_t at_once = std::min(entries, most_vectors / chunks_of(m_k) / vectors);
+  while (at_once > 1 && batch_memory_at(nullptr, at_once, engine).bytes > most_bytes)
+    at_once = (at_once + 1) / 2;
+  return at_once;
+}
+
+template <class ExecutionSpace, class Scalar>
+std::size_t ComponentwiseProduct<ExecutionSpace, Scalar>::batch_bytes(const GemmOptions& options,
+                                                                      const Int8Gemm<ExecutionSpace>& engine,
+                                                                      std::int64_t entries) const {
+  if (options.max_workspace_bytes != 0 || m_mb < m_m || m_nb < m_n || m_kb < std::min(m_k, max_k_block))
+    return 0;
+  const std::int64_t at_once = entries_at_once(entries, engine);
+  return at_once > 1 ? batch_memory_at(nullptr, at_once, engine).bytes : 0;
+}
+
+template <class ExecutionSpace, class Scalar>
+template <class AElement, class BElement>
+std::vector<int> ComponentwiseProduct<ExecutionSpace, Scalar>::select_batch(
+    const ExecutionSpace& exec, Context<ExecutionSpace>& context, const MatrixRef<const AElement>& a,
+    const MatrixRef<const BElement>& b, void* buffer) const {
+  const std::int64_t block = entries_at_once(a.entries, *context.engine);
+  const BatchMemory memory = batch_memory_at(buffer, block, *context.engine);
+  const StageKernels* kernels = context.kernels;
+  const std::int64_t whole = std::min(m_k, max_k_block), first = first_positions(whole);
+  std::vector<CertificateRecord> found(static_cast<std::size_t>(a.entries));
+  for (std::int64_t begin = 0; begin < a.entries; begin += block) {
+    const std::int64_t count = std::min(block, a.entries - begin);
+    auto block_a = entries_of(a, begin, count);
+    auto block_b = entries_of(b, begin, count);
+    move_pointers(exec, block_a, at<const AElement*>(memory.pointers, 0));
+    move_pointers(exec, block_b,
+                  at<const BElement*>(memory.pointers, static_cast<std::size_t>(block) * sizeof(void*)));
+    VectorSet<AElement> rows = rows_of(block_a, round_up(m_m, vector_padding));
+    VectorSet<BElement> cols = rows_of(block_b, round_up(m_n, vector_padding));
+    const std::int32_t* const col_exponent = memory.exponent + rows.count;
+    reset_control(exec, context.control.data());
+    statistics(exec, kernels, rows, cols, reinterpret_cast<ChunkStatistics*>(memory.operands),
+               memory.exponent, memory.square_sum, context.control.data(), memory.sum);
+    certificate_vectors(exec, rows.count, cols.count, memory.exponent, memory.square_sum, memory.sum,
+                        memory.vectors, memory.records, rows.pitch, cols.pitch);
+    const PlaneGeometry g = block_geometry(m_m, m_n, first, static_cast<int>(count));
+    auto* const qA = reinterpret_cast<std::int8_t*>(memory.operands);
+    std::int8_t* const qB = qA + count * g.stride_a;
+    rows.length = cols.length = first;
+    quantize(exec, kernels, rows, memory.exponent, qA, g.lda, rows.count, QuantizeDown{2});
+    quantize(exec, kernels, cols, col_exponent, qB, g.ldb, cols.count, QuantizeDown{2});
+    multiply(exec, *context.engine, g, qA, qB, memory.P, false, memory.engine, Labels::certify);
+    const CertifyBlock certified{m_m,
+                                 m_n,
+                                 g.ldp,
+                                 memory.P,
+                                 nullptr,
+                                 nullptr,
+                                 memory.vectors,
+                                 memory.vectors + rows.count,
+                                 static_cast<std::uint64_t>(m_constant),
+                                 m_rule.most_bits(),
+                                 parts_of_v<Scalar>,
+                                 count,
+                                 g.stride_p,
+                                 rows.pitch,
+                                 cols.pitch};
+    certify(exec, certified, OpenEntries{nullptr, 0, 0, 0, m_m}, memory.records);
+    read_back(exec, memory.records, count, found.data() + begin);
+  }
+  std::vector<int> num_moduli;
+  num_moduli.reserve(found.size());
+  // Entries of one kind have the same answer, which takes long arithmetic.
+  std::map<std::array<std::int32_t, 4>, int> known;
+  for (const CertificateRecord& record : found) {
+    const bool is_open = record.open != 0;
+    const std::array<std::int32_t, 4> question{is_open ? 0 : record.bits, is_open ? 1 : record.least_bits,
+                                               record.row_norm_2, record.col_norm_2};
+    const auto [answer, is_new] = known.try_emplace(question, 0);
+    if (is_new) answer->second = accepted(record, first == whole);
+    num_moduli.push_back(answer->second);
+  }
+  return num_moduli;
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -278,13 +434,15 @@ void ComponentwiseProduct<ExecutionSpace, Scalar>::execute(
   if (selection.exact_entries != 0) place_entries(exec, C, kept.list, selection.exact_entries, kept.values);
 }
 
-#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                               \
-  template Selection ComponentwiseProduct<SPACE, SCALAR>::select<A, B>(                                \
-      const SPACE&, Context<SPACE>&, const VectorSet<A>&, const VectorSet<B>&, const KnownVectors&,    \
-      const KnownVectors&, void*, void*) const;                                                        \
-  template void ComponentwiseProduct<SPACE, SCALAR>::execute<A, B>(                                    \
-      const SPACE&, Context<SPACE>&, const Selection&, PlanImpl<SPACE, SCALAR>&, const SCALAR&,        \
-      const VectorSet<A>&, const VectorSet<B>&, const SCALAR&, const MatrixRef<SCALAR>&, void*, void*) \
+#define KOKKOSOZAKI_INSTANTIATE_MIX(SPACE, SCALAR, A, B)                                                 \
+  template Selection ComponentwiseProduct<SPACE, SCALAR>::select<A, B>(                                  \
+      const SPACE&, Context<SPACE>&, const VectorSet<A>&, const VectorSet<B>&, const KnownVectors&,      \
+      const KnownVectors&, void*, void*) const;                                                          \
+  template std::vector<int> ComponentwiseProduct<SPACE, SCALAR>::select_batch<A, B>(                     \
+      const SPACE&, Context<SPACE>&, const MatrixRef<const A>&, const MatrixRef<const B>&, void*) const; \
+  template void ComponentwiseProduct<SPACE, SCALAR>::execute<A, B>(                                      \
+      const SPACE&, Context<SPACE>&, const Selection&, PlanImpl<SPACE, SCALAR>&, const SCALAR&,          \
+      const VectorSet<A>&, const VectorSet<B>&, const SCALAR&, const MatrixRef<SCALAR>&, void*, void*)   \
       const;
 #define KOKKOSOZAKI_INSTANTIATE_SCALAR(SPACE, SCALAR) template class ComponentwiseProduct<SPACE, SCALAR>;
 #define KOKKOSOZAKI_INSTANTIATE(SPACE)                               \

@@ -2,11 +2,13 @@
 #include "KokkosOzaki_Gemm.hpp"
 #include "KokkosOzaki_GemmBatched.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "impl/KokkosOzaki_Dispatch.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
@@ -112,6 +114,73 @@ void multiply_in(const char* function, const ExecutionSpace& exec, Context<Execu
                   context.workspace.data());
 }
 
+/// The entries with these numbers as a batch of their own, whose addresses are in `addresses`.
+template <class T>
+MatrixRef<T> entries_at(MatrixRef<T> x, const std::vector<std::int64_t>& numbers,
+                        std::vector<T*>& addresses) {
+  addresses.clear();
+  for (const std::int64_t e : numbers) addresses.push_back(x.entry(e));
+  x.entries = static_cast<std::int64_t>(numbers.size());
+  x.pointers = addresses.data();
+  x.entry_stride = 0;
+  return x;
+}
+
+/// A batch of emulated products, each with a number of moduli of its own: those with the same number together, those
+/// that need a closer look one by one.
+/// \param a, b  op(A) and op(B)
+template <class ExecutionSpace, class Scalar, class AElement, class BElement>
+void multiply_batch_in(const char* function, const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+                       const Scalar& alpha, const MatrixRef<const AElement>& a,
+                       const MatrixRef<const BElement>& b, const Scalar& beta, const MatrixRef<Scalar>& C,
+                       const GemmOptions& options) {
+  check_not_captured(function, exec, captured_selection);
+  const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.cols, options,
+                                                             *context.engine);
+  std::vector<int> num_moduli(static_cast<std::size_t>(C.entries), 0);
+  if (const std::size_t bytes = product.batch_bytes(options, *context.engine, C.entries); bytes != 0) {
+    reserve(function, exec, context.kept, bytes);
+    num_moduli = product.select_batch(exec, context, a, b.transposed(), context.kept.data());
+  }
+  std::map<int, std::vector<std::int64_t>> entries_of_number;
+  for (std::int64_t e = 0; e < C.entries; ++e)
+    entries_of_number[num_moduli[static_cast<std::size_t>(e)]].push_back(e);
+
+  // Memory for all of them before the first: a later one must not fail for want of it.
+  std::size_t bytes = 0;
+  for (const auto& [number, entries] : entries_of_number)
+    bytes = std::max(bytes, number != 0 ? product
+                                              .plan(function, options, number, *context.engine,
+                                                    static_cast<std::int64_t>(entries.size()))
+                                              .workspace_bytes()
+                                        : product.workspace_bytes(function, options, *context.engine) -
+                                              product.kept_bytes());
+  reserve(function, exec, context.workspace, bytes);
+  if (entries_of_number.count(0) != 0) reserve(function, exec, context.kept, product.kept_bytes());
+
+  for (const auto& [number, entries] : entries_of_number) {
+    if (number == 0) {
+      for (const std::int64_t e : entries)
+        multiply_in(function, exec, context, alpha, single_entry(a, e), single_entry(b, e), beta,
+                    single_entry(C, e), options);
+      continue;
+    }
+    const auto count = static_cast<std::int64_t>(entries.size());
+    auto plan = product.plan(function, options, number, *context.engine, count);
+    void* const workspace = context.workspace.data();
+    if (count == C.entries) {
+      plan.execute_batch(exec, context, alpha, a, b.transposed(), beta, C, workspace);
+      continue;
+    }
+    std::vector<const AElement*> of_a;
+    std::vector<const BElement*> of_b;
+    std::vector<Scalar*> of_c;
+    plan.execute_batch(exec, context, alpha, entries_at(a, entries, of_a),
+                       entries_at(b, entries, of_b).transposed(), beta, entries_at(C, entries, of_c),
+                       workspace);
+  }
+}
+
 }  // namespace
 
 template <class ExecutionSpace, class Scalar, class AElement, class BElement>
@@ -156,20 +225,8 @@ void gemm_batched(const ExecutionSpace& exec, char transA, char transB, const Sc
         }
         if (is_native<ExecutionSpace, Scalar>(function, exec, context, a, b, C, options))
           return context.native.run(exec, alpha, a, b, beta, C);
-        if (chooses_from_data(options)) {
-          check_not_captured(function, exec, captured_selection);
-          // Each product has a number of moduli of its own. Memory for any of them first: a later one must not fail
-          // for want of it.
-          const ComponentwiseProduct<ExecutionSpace, Scalar> product(C.rows, C.cols, a.cols, options,
-                                                                     *context.engine);
-          reserve(function, exec, context.kept, product.kept_bytes());
-          reserve(function, exec, context.workspace,
-                  product.workspace_bytes(function, options, *context.engine) - product.kept_bytes());
-          for (std::int64_t e = 0; e < C.entries; ++e)
-            multiply_in(function, exec, context, alpha, single_entry(a, e), single_entry(b, e), beta,
-                        single_entry(C, e), options);
-          return;
-        }
+        if (chooses_from_data(options))
+          return multiply_batch_in(function, exec, context, alpha, a, b, beta, C, options);
         PlanImpl<ExecutionSpace, Scalar> plan(function, C.rows, C.cols, a.cols, options, *context.engine,
                                               C.entries);
         reserve(function, exec, context.workspace, plan.workspace_bytes());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "../backends/KokkosOzaki_Backends.hpp"
+#include "impl/KokkosOzaki_Batch.hpp"
 #include "impl/KokkosOzaki_Dispatch.hpp"
 #include "impl/KokkosOzaki_PlanImpl.hpp"
 #include "impl/KokkosOzaki_Planes.hpp"
@@ -22,7 +23,6 @@
 #include "stages/KokkosOzaki_Scale.hpp"
 #include "stages/KokkosOzaki_Statistics.hpp"
 #include "stages/cuda/KokkosOzaki_Capture_Cuda.hpp"
-#include "stages/cuda/KokkosOzaki_Pointers_Cuda.hpp"
 
 namespace KokkosOzaki {
 
@@ -32,31 +32,6 @@ namespace {
 
 constexpr std::int64_t most_planes = std::int64_t{1} << 20;  // of a block of a batch
 constexpr int table_count = max_moduli - min_moduli + 1;
-
-/// The entries first .. first+count-1 of a batch.
-template <class T>
-MatrixRef<T> entries_of(MatrixRef<T> x, std::int64_t first, std::int64_t count) {
-  if (x.pointers != nullptr)
-    x.pointers += first;
-  else
-    x.data += first * x.entry_stride;
-  x.entries = count;
-  return x;
-}
-
-/// Takes the pointers of a batch from the host to `to`; ordered with what runs on `exec`.
-template <class ExecutionSpace, class T>
-void move_pointers(const ExecutionSpace& exec, MatrixRef<T>& x, T** to) {
-  if (x.pointers == nullptr) return;
-  if constexpr (is_cuda_space_v<ExecutionSpace>) {
-    move_pointers_cuda(exec, x.pointers, x.entries, to);
-  } else {
-    static_assert(is_host_space_v<ExecutionSpace>);
-    static_cast<void>(exec);
-    std::copy_n(x.pointers, x.entries, to);
-  }
-  x.pointers = to;
-}
 
 }  // namespace
 
@@ -147,10 +122,7 @@ std::int64_t PlanImpl<ExecutionSpace, Scalar>::choose_entries(const Int8Gemm<Exe
                                                               std::size_t cap, Blocking whole,
                                                               std::int64_t entries) const {
   constexpr std::size_t most_bytes = std::size_t{1} << 32;  // the numbers of vectors and tiles fit 31 bits
-  std::size_t default_cap = most_bytes;
-  // Blocks that stay in the caches, measured on an x86-64 CPU: a quarter faster than all entries at once.
-  if constexpr (is_host_space_v<ExecutionSpace>)
-    default_cap = std::min(most_bytes, static_cast<std::size_t>(ExecutionSpace().concurrency()) << 21);
+  const std::size_t default_cap = default_batch_bytes<ExecutionSpace>(most_bytes);
   if (whole.kb < m_k) return 1;
   const auto fits = [&](std::int64_t count) {
     whole.entries = count;

@@ -469,6 +469,45 @@ TYPED_TEST(GemmBatchedTest, TheAccurateBoundDecidesForEachEntry) {
   EXPECT_TRUE(same_bits(expected, c.values()));
 }
 
+TYPED_TEST(GemmBatchedTest, EveryEntryHasItsOwnNumberOfModuli) {
+  // Entries of every spread, some beyond every number of moduli, some with nothing in the first positions, one with NaN;
+  // so many that there are several blocks of them on a host.
+  const std::int64_t m = 11, n = 7, k = 1500, entries = 120;
+  Matrices<double> A, B;
+  for (std::int64_t e = 0; e < entries; ++e) {
+    const auto seed = static_cast<std::uint64_t>(e);
+    A.push_back(spread(m, k, static_cast<double>(e % 4), 2 * seed + 1));
+    B.push_back(spread(k, n, static_cast<double>(e % 3), 2 * seed + 2));
+    if (e % 20 == 3) {
+      A.back()(0, 0) = std::ldexp(1.0, 200);
+      B.back()(0, 0) = std::ldexp(1.0, -250);
+    }
+    if (e % 20 == 7)
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t l = 0; l < 1024; ++l) A.back()(i, l) = 0;
+    if (e == 50) B.back()(5, 5) = quiet_nan;
+  }
+  const Matrices<double> C(static_cast<std::size_t>(entries), Matrix(m, n, 0.25));
+  for (const double c : {0.0, 1.0}) {
+    GemmOptions options;
+    if (c != 0) options.accuracy = Accuracy::componentwise(c);
+    const auto expected = single_calls<TypeParam>('N', 'N', 0.5, A, B, 2.0, C, options);
+    const TypeParam exec{};
+    const BatchOperand<LayoutLeft, double> a(A), b(B), rank_3(C);
+    gemm_batched(exec, "N", "N", 0.5, a.view(), b.view(), 2.0, rank_3.view(), options);
+    exec.fence();
+    EXPECT_TRUE(same_bits(expected, rank_3.values(), true)) << "rank 3, c=" << c;
+    std::deque<Operand<LayoutLeft>> of_c;
+    std::vector<Kokkos::View<double**, LayoutLeft, SharedSpace, Kokkos::MemoryUnmanaged>> array;
+    for (const Matrix& matrix : C) array.push_back(of_c.emplace_back(matrix).view());
+    gemm_batched(exec, "N", "N", 0.5, a.view(), b.view(), 2.0, array, options);
+    exec.fence();
+    Matrices<double> got;
+    for (const auto& operand : of_c) got.push_back(operand.values());
+    EXPECT_TRUE(same_bits(expected, got, true)) << "array, c=" << c;
+  }
+}
+
 TYPED_TEST(GemmBatchedTest, EveryEngineHasTheBitsOfSingleCalls) {
   for (const char* backend : usable_backends<TypeParam>())
     for (const Bound bound : both_bounds) {

@@ -141,6 +141,26 @@ TYPED_TEST(KernelLabelsTest, ABatchHasAsManyLaunchesAsTwoEntries) {
   }
 }
 
+TYPED_TEST(KernelLabelsTest, ABatchThatChoosesItsModuliHasAsManyLaunchesAsTwoEntries) {
+  const Operand<LayoutLeft> a(Matrix(16, 64 * 20, 0.75)), b(Matrix(64, 16 * 20, 1.5)),
+      c(Matrix(16, 16 * 20, 0.5));
+  std::vector<std::string> launches[2];
+  for (const std::size_t entries : {2, 20}) {
+    const auto run = [&] {
+      gemm_batched(TypeParam{}, "N", "N", 1.0, Batch(a.view().data(), 16, 64, entries),
+                   Batch(b.view().data(), 64, 16, entries), 0.0, Batch(c.view().data(), 16, 16, entries));
+      TypeParam{}.fence();
+    };
+    run();
+    const Recorder recorder;
+    run();
+    expect_labels();
+    EXPECT_TRUE(events.allocations.empty());
+    launches[entries == 2 ? 0 : 1] = events.kernels;
+  }
+  EXPECT_EQ(launches[0], launches[1]);
+}
+
 /// Whether the reduction has no stage of its own: the engine reduces, or a device does it together with the
 /// reconstruction, over the products of all moduli.
 template <class Space>

@@ -3,6 +3,7 @@
 #define KOKKOSOZAKI_COMPONENTWISE_HPP
 
 #include <algorithm>
+#include <vector>
 
 #include "KokkosOzaki_Certificate.hpp"
 #include "KokkosOzaki_PlanImpl.hpp"
@@ -52,12 +53,27 @@ class ComponentwiseProduct {
   /// The plan of so many moduli; what is kept counts for max_workspace_bytes, too.
   /// \throws WorkspaceError  the cap is below the smallest block
   PlanImpl<ExecutionSpace, Scalar> plan(const char* function, GemmOptions options, int num_moduli,
-                                        const Int8Gemm<ExecutionSpace>& engine) const;
+                                        const Int8Gemm<ExecutionSpace>& engine,
+                                        std::int64_t entries = 1) const;
 
   template <class AElement, class BElement>
   Selection select(const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
                    const VectorSet<BElement>& b, const KnownVectors& known_a, const KnownVectors& known_b,
                    void* kept, void* scratch) const;
+
+  /// \brief Bytes that select_batch() takes for so many entries; 0: they have to be selected one by one, because there is a
+  /// cap or one of them is more than a block.
+  std::size_t batch_bytes(const GemmOptions& options, const Int8Gemm<ExecutionSpace>& engine,
+                          std::int64_t entries) const;
+
+  /// \brief The number of moduli for each entry of a batch by the first lower bound, one launch a step for a block of
+  /// entries; 0 where that bound is not enough and select() has to find out.
+  /// \param a, b  op(A) and the transpose of op(B); pointers in host memory
+  /// \param buffer  of batch_bytes()
+  template <class AElement, class BElement>
+  std::vector<int> select_batch(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+                                const MatrixRef<const AElement>& a, const MatrixRef<const BElement>& b,
+                                void* buffer) const;
 
   /// \param plan  of the selected number of moduli; not used if all_exact
   template <class AElement, class BElement>
@@ -76,6 +92,16 @@ class ComponentwiseProduct {
 
   struct Kept;
   Kept kept_at(void* buffer) const;
+
+  struct BatchMemory;
+  BatchMemory batch_memory_at(void* buffer, std::int64_t entries,
+                              const Int8Gemm<ExecutionSpace>& engine) const;
+  /// How many entries one block has.
+  std::int64_t entries_at_once(std::int64_t entries, const Int8Gemm<ExecutionSpace>& engine) const;
+
+  /// The number of moduli by the first lower bound, unless another one may save more than one.
+  /// \return 0: go on
+  int accepted(const CertificateRecord& found, bool is_whole) const;
 
   template <class AElement, class BElement>
   CertificateRecord certify_level(const ExecutionSpace& exec, Context<ExecutionSpace>& context,

@@ -8,20 +8,23 @@
 
 namespace KokkosOzaki::Impl {
 
+/// One record of a batch per index.
 struct ResetCertificateFunctor {
   CertificateRecord* record;
   bool of_vectors;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    record->bits = record->least_bits = CertificateRecord::none;
-    record->open = 0;
-    if (of_vectors) record->row_norm_2 = record->col_norm_2 = 0;
+  KOKKOS_FUNCTION void operator()(std::int64_t entry) const {
+    CertificateRecord& cleared = record[entry];
+    cleared.bits = cleared.least_bits = CertificateRecord::none;
+    cleared.open = 0;
+    if (of_vectors) cleared.row_norm_2 = cleared.col_norm_2 = 0;
   }
 };
 
 /// One vector per index: rows, then columns.
 struct CertificateVectorsFunctor {
   std::int64_t rows;
+  std::int64_t row_pitch, col_pitch;  // of a batch
   const std::int32_t* exponent;
   const std::uint64_t* square_sum;
   const std::uint64_t* sum;
@@ -34,22 +37,27 @@ struct CertificateVectorsFunctor {
       return;
     }
     vectors[v] = CertificateVector::of(square_sum[v], sum[v]);
-    std::int32_t* largest = v < rows ? &record->row_norm_2 : &record->col_norm_2;
+    const std::int64_t entry = row_pitch == 0 ? 0 : v < rows ? v / row_pitch : (v - rows) / col_pitch;
+    std::int32_t* largest = v < rows ? &record[entry].row_norm_2 : &record[entry].col_norm_2;
     if (vectors[v].norm_2 > *largest) max_atomically(largest, vectors[v].norm_2);
   }
 };
 
-/// \brief Clears the record, and what the certificate needs of the vectors, from their statistics.
+/// \brief Clears the record, and what the certificate needs of the vectors, from their statistics. Of a batch: a record
+/// for each entry.
 /// \param exponent, square_sum, sum  of the rows of op(A), then of the columns of op(B)
+/// \param row_pitch, col_pitch  of a batch: vectors from one entry to the next (VectorSet)
 template <class ExecutionSpace>
 void certificate_vectors(const ExecutionSpace& exec, std::int64_t rows, std::int64_t cols,
                          const std::int32_t* exponent, const std::uint64_t* square_sum,
-                         const std::uint64_t* sum, CertificateVector* vectors, CertificateRecord* record) {
+                         const std::uint64_t* sum, CertificateVector* vectors, CertificateRecord* record,
+                         std::int64_t row_pitch = 0, std::int64_t col_pitch = 0) {
   ScopedRegion region(Labels::certify);
-  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, 1),
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, row_pitch == 0 ? 1 : rows / row_pitch),
                        ResetCertificateFunctor{record, true});
-  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, rows + cols),
-                       CertificateVectorsFunctor{rows, exponent, square_sum, sum, vectors, record});
+  Kokkos::parallel_for(
+      Labels::certify, Range<ExecutionSpace>(exec, 0, rows + cols),
+      CertificateVectorsFunctor{rows, row_pitch, col_pitch, exponent, square_sum, sum, vectors, record});
 }
 
 template <class ExecutionSpace>
@@ -58,7 +66,8 @@ void reset_certificate(const ExecutionSpace& exec, CertificateRecord* record) {
                        ResetCertificateFunctor{record, false});
 }
 
-/// \brief One block of op(A) op(B) with lower bounds of |op(A)| |op(B)|; entry (i, j) of a product at j * ld + i.
+/// \brief One block of op(A) op(B) with lower bounds of |op(A)| |op(B)|; entry (i, j) of a product at j * ld + i. Or those
+/// of all entries of a batch, the products `stride` apart, with the vectors numbered as in VectorSet.
 struct CertifyBlock {
   std::int64_t m, n, ld;
   const std::int32_t* coarse;   // G_2
@@ -69,6 +78,7 @@ struct CertifyBlock {
   std::uint64_t constant;  // c
   std::int32_t most_bits;  // entries with a larger T are open
   int parts;               // 2: complex
+  std::int64_t entries = 1, stride = 0, row_pitch = 0, col_pitch = 0;
 };
 
 /// Where the numbers i + j * rows of open entries go; null: nowhere.
@@ -83,22 +93,26 @@ template <int Rows, int Cols>
 struct CertifyFunctor {
   CertifyBlock block;
   OpenEntries open;
-  CertificateRecord* record;
-  std::int64_t row_groups;
+  CertificateRecord* records;  // of the entries
+  std::int64_t row_groups, col_groups;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
-    const std::int64_t i0 = index % row_groups * Rows, j0 = index / row_groups * Cols;
+    const std::int64_t column = index / row_groups, entry = column / col_groups;
+    const std::int64_t i0 = (index - column * row_groups) * Rows, j0 = (column - entry * col_groups) * Cols;
+    const CertificateVector *rows = block.rows + entry * block.row_pitch,
+                            *cols = block.cols + entry * block.col_pitch;
+    CertificateRecord* const record = records + entry;
     const std::int64_t i1 = i0 + Rows < block.m ? i0 + Rows : block.m;
     const std::int64_t j1 = j0 + Cols < block.n ? j0 + Cols : block.n;
     std::int32_t bits = CertificateRecord::none, least_bits = bits;
     std::int64_t open_here = 0;
     for (std::int64_t j = j0; j < j1; ++j) {
-      const CertificateVector y = block.cols[j];
+      const CertificateVector y = cols[j];
       if (y.root == 0) continue;
       for (std::int64_t i = i0; i < i1; ++i) {
-        const CertificateVector x = block.rows[i];
+        const CertificateVector x = rows[i];
         if (x.root == 0) continue;
-        const std::int64_t at = j * block.ld + i;
+        const std::int64_t at = entry * block.stride + j * block.ld + i;
         const std::uint64_t n = certificate_error(x, y);
         // |op(A)| |op(B)| <= ||a|| ||b||, twice that in the measure of complex products.
         const std::int32_t least = certificate_bits(n, block.constant * x.root * y.root) - 21 - block.parts;
@@ -127,7 +141,7 @@ struct CertifyFunctor {
   }
 };
 
-/// \brief The certificate of every entry of a block, joined with what the record holds already.
+/// \brief The certificate of every entry of a block, joined with what the record holds already; of a batch, the records.
 template <class ExecutionSpace>
 void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEntries& open,
              CertificateRecord* record) {
@@ -135,8 +149,9 @@ void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEn
   constexpr int rows = is_host_space_v<ExecutionSpace> ? 256 : 1,
                 cols = is_host_space_v<ExecutionSpace> ? 1 : 32;
   const std::int64_t row_groups = (block.m + rows - 1) / rows, col_groups = (block.n + cols - 1) / cols;
-  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, row_groups * col_groups),
-                       CertifyFunctor<rows, cols>{block, open, record, row_groups});
+  Kokkos::parallel_for(Labels::certify,
+                       Range<ExecutionSpace>(exec, 0, row_groups * col_groups * block.entries),
+                       CertifyFunctor<rows, cols>{block, open, record, row_groups, col_groups});
 }
 
 }  // namespace KokkosOzaki::Impl
