@@ -284,6 +284,54 @@ struct FuzzScalar {
     return t;
   }
 
+  /// \brief One part of an entry of op(A) op(B) without any rounding, of numbers; or (-1) what its error is measured by: the
+  /// sum of the products of |Re z| + |Im z|.
+  static ExactNumber exact_part(const Values& A, const Values& B, std::int64_t i, std::int64_t j, int which) {
+    ExactSum sum;
+    const auto add = [&](Real x, Real y, bool negative) {
+      std::int64_t significand[2];
+      int exponent[2];
+      decompose(static_cast<double>(x), significand[0], exponent[0]);
+      decompose(static_cast<double>(y), significand[1], exponent[1]);
+      sum.add(negative ? -significand[0] : significand[0], exponent[0], significand[1], exponent[1]);
+    };
+    for (std::int64_t l = 0; l < A.cols(); ++l) {
+      const Scalar x = A(i, l), y = B(l, j);
+      if (which == 0) {
+        add(real(x), real(y), false);
+        if (is_complex) add(imag(x), imag(y), true);
+      } else if (which == 1) {
+        add(real(x), imag(y), false);
+        add(imag(x), real(y), false);
+      } else {
+        for (int p = 0; p < parts; ++p)
+          for (int q = 0; q < parts; ++q) add(std::fabs(part(x, p)), std::fabs(part(y, q)), false);
+      }
+    }
+    return sum.value();
+  }
+
+  /// Whether |t - exact| <= c u measure + u |t|, and half the smallest number, which rounding may cost.
+  static bool keeps_bound(Real t, const ExactNumber& exact, double c, const ExactNumber& measure) {
+    constexpr int precision = Limits::digits;
+    std::int64_t significand;
+    int exponent;
+    decompose(static_cast<double>(t), significand, exponent);
+    const ExactNumber error = difference(static_cast<double>(t), exact);
+    const ExactNumber allowed[] = {
+        {measure.numerator * mpz_class(c), measure.exponent - precision},
+        {mpz_class(static_cast<long>(std::abs(significand))), exponent - precision},
+        {1, Limits::min_exponent - Limits::digits - 1}};
+    long lowest = error.exponent;
+    for (const ExactNumber& term : allowed) lowest = std::min(lowest, term.exponent);
+    const auto at_lowest = [&](const ExactNumber& x) {
+      return mpz_class(x.numerator << static_cast<mp_bitcnt_t>(x.exponent - lowest));
+    };
+    mpz_class sum = 0;
+    for (const ExactNumber& term : allowed) sum += at_lowest(term);
+    return abs(at_lowest(error)) <= sum;
+  }
+
   /// The sum of those products of parts that have a factor which is no number.
   static Scalar special_dot(const Values& A, const Values& B, std::int64_t i, std::int64_t j) {
     const auto special = [](Real x, Real y) {
@@ -467,6 +515,8 @@ class Case {
 
     const bool only_beta = m_alpha == Scalar(0) || m_k == 0;
     if (m_m == 0 || m_n == 0) return;
+    if (!only_beta && chooses_from_data())
+      return check_chosen(operated(A, m_letters[0]), operated(B, m_letters[1]), C);
     const Values t = only_beta ? Values(m_m, m_n)
                                : Traits::product(operated(A, m_letters[0]), operated(B, m_letters[1]),
                                                  used_moduli(), m_options.bound, m_options.rounding);
@@ -483,6 +533,78 @@ class Case {
   }
 
  private:
+  bool chooses_from_data() const {
+    return m_options.num_moduli == 0 && m_options.accuracy.is_componentwise();
+  }
+
+  /// \brief A product whose number of moduli was chosen from the data: what a plan says it did is what it did, in every
+  /// entry and for every operation, stride and cap, and the error keeps the promise.
+  void check_chosen(const Values& a, const Values& b, const Values& C) const {
+    GemmOptions options = m_options;
+    options.max_workspace_bytes = 0;
+    options.backend = nullptr;
+    const auto packed = [](const Values& x) {
+      std::vector<Scalar> memory;
+      for (std::int64_t j = 0; j < x.cols(); ++j)
+        for (std::int64_t i = 0; i < x.rows(); ++i) memory.push_back(x(i, j));
+      return memory;
+    };
+    const auto shape_of = [](std::int64_t rows, std::int64_t cols) {
+      return Shape{rows, cols, {1, rows}, 0};
+    };
+    std::vector<Scalar> memory[3] = {packed(a), packed(b), packed(C)};
+    GemmPlan<Space, Scalar> plan(Space{}, 'N', 'N', m_m, m_n, m_k, options);
+    plan.execute(Space{}, Scalar(1), view(memory[0], shape_of(m_m, m_k)), view(memory[1], shape_of(m_k, m_n)),
+                 Scalar(0), view(memory[2], shape_of(m_m, m_n)));
+    const GemmReport report = plan.report();
+    const bool is_emulated = report.num_moduli != 0;
+    const Values model = is_emulated
+                             ? Traits::product(a, b, report.num_moduli, Bound::fast, m_options.rounding)
+                             : Values(m_m, m_n);
+    const Values got = values(m_memory[m_c_memory], m_c);
+    const auto is_special = [](const Values& x, std::int64_t vector, bool is_row) {
+      for (std::int64_t l = 0; l < (is_row ? x.cols() : x.rows()); ++l)
+        if (!Traits::is_finite(is_row ? x(vector, l) : x(l, vector))) return true;
+      return false;
+    };
+    std::int64_t exact_entries = 0;
+    for (std::int64_t j = 0; j < m_n; ++j) {
+      const bool special_column = is_special(b, j, false);
+      for (std::int64_t i = 0; i < m_m; ++i) {
+        const Scalar t = memory[2][static_cast<std::size_t>(j * m_m + i)];
+        const auto check = [&](bool right, const char* what) {
+          require(right, [&] {
+            return std::string(what) + ", entry (" + std::to_string(i) + "," + std::to_string(j) +
+                   "): " + Traits::text(t) + ", with C " + Traits::text(got(i, j)) + ", " +
+                   std::to_string(report.num_moduli) + " moduli, " + std::to_string(report.exact_entries) +
+                   " entries exact" + description();
+          });
+        };
+        check(Traits::same_value(Traits::combined(m_alpha, t, m_beta, C(i, j)), got(i, j)),
+              "the call differs from a plan with packed operands");
+        if (special_column || is_special(a, i, true)) {
+          check(Traits::same_value(t, Traits::special_dot(a, b, i, j)), "a special value");
+          continue;
+        }
+        const ExactNumber measure = Traits::exact_part(a, b, i, j, -1);
+        typename Traits::Real rounded[2] = {0, 0};
+        for (int which = 0; which < Traits::parts; ++which) {
+          const ExactNumber exact = Traits::exact_part(a, b, i, j, which);
+          rounded[which] = Traits::Format::rounded(exact);
+          const auto x = Traits::part(t, which);
+          if (std::isfinite(x) && std::isfinite(rounded[which]))
+            check(Traits::keeps_bound(x, exact, report.componentwise_bound, measure),
+                  "the promise is broken");
+        }
+        if (is_emulated && Traits::same_value(t, model(i, j))) continue;
+        ++exact_entries;
+        check(Traits::same_value(t, Traits::make(rounded[0], rounded[1])), "neither the model nor exact");
+      }
+    }
+    require(exact_entries <= report.exact_entries,
+            [&] { return "more entries are exact than reported" + description(); });
+  }
+
   static std::int64_t size(ByteSource& bytes) {
     constexpr int sizes[] = {1,  2,  3,  4,  5,  7,  8,  0,   9,   12,  15, 16,
                              17, 20, 31, 33, 63, 64, 65, 127, 128, 129, 130};
@@ -499,7 +621,7 @@ class Case {
   void options(ByteSource& bytes) {
     m_options.num_moduli = bytes.below(22);
     if (m_options.num_moduli == 21) m_options.num_moduli = static_cast<int>(bytes.word(4));
-    m_options.accuracy = Accuracy::normwise();  // the model knows this number of moduli
+    m_options.accuracy = Accuracy::normwise();
     if (bytes.one_in(4)) {
       constexpr double constants[] = {1.0, 1e-3, 1e3, 1e10, 1e-30, 1e-320, 0.0, -1.0, HUGE_VAL, NAN, 0x1p+60};
       m_has_constant = true;
@@ -514,6 +636,10 @@ class Case {
         nullptr,        nullptr,    "portable", "host-portable", "host-avx2", "host-avx512vnni",
         "host-avxvnni", "host-amx", "onednn",   "cublas",        "",          "none"};
     m_options.backend = bytes.pick(backends);
+    if (bytes.below(3) == 2) {
+      m_options.num_moduli = 0;
+      m_options.accuracy = m_has_constant ? Accuracy::componentwise(m_constant) : Accuracy::componentwise();
+    }
   }
 
   template <class Entries>
@@ -628,6 +754,7 @@ class Case {
   bool has_wrong_options() const {
     const int s = m_options.num_moduli;
     return (s != 0 && (s < 2 || s > 20)) || (m_has_constant && !(m_constant > 0)) ||
+           (m_has_constant && m_options.accuracy.is_componentwise() && !(m_constant >= 1)) ||
            m_options.moduli_per_group < 0;
   }
 
@@ -695,6 +822,7 @@ class Case {
            " beta=" + Traits::text(m_beta) + " path=" + std::to_string(m_path) +
            " num_moduli=" + std::to_string(m_options.num_moduli) +
            (m_has_constant ? " c=" + std::to_string(m_constant) : "") +
+           " componentwise=" + std::to_string(m_options.accuracy.is_componentwise()) +
            " accurate=" + std::to_string(m_options.bound == Bound::accurate) +
            " toward_zero=" + std::to_string(m_options.rounding == Rounding::toward_zero) +
            " cap=" + std::to_string(m_options.max_workspace_bytes) +
