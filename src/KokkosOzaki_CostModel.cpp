@@ -137,10 +137,10 @@ std::mutex& lock() {
 /// Under the lock.
 const CostModel* find(const std::string& key) {
   if (const auto model = known().find(key); model != known().end()) return &model->second;
-  for (const BuiltIn& entry : built_in)
-    if (key == entry.key) return &(known()[key] = entry.model);
   for (const std::string& line : lines_of(file_name()))
     if (const auto model = parse(line, key)) return &(known()[key] = *model);
+  for (const BuiltIn& entry : built_in)
+    if (key == entry.key) return &(known()[key] = entry.model);
   return nullptr;
 }
 

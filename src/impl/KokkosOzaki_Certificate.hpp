@@ -20,13 +20,22 @@ struct CertificateVector {
   std::uint64_t norm_1;  // B = ceil(S1 / 128) + 1: above 2^(8 - e) ||x||_1
   std::int32_t norm_2;   // a = ceil(bitlen(S) / 2) - 15: 2^a >= 2^-e ||x||_2
   std::uint32_t root;    // above 2^-12 sqrt(S), at most 2^20 + 1
+  // For the test whether an entry can matter at all: above norm_1 by 2^-18 and less than 2^-17 of it; 2^norm_2; root.
+  float norm_1_above, power, root_exact;
 
   KOKKOS_INLINE_FUNCTION static CertificateVector of(std::uint64_t square_sum, std::uint64_t sum) {
     std::uint64_t root = 0;
     for (std::uint64_t bit = std::uint64_t{1} << 31; bit != 0; bit >>= 1)
       if ((root | bit) * (root | bit) <= square_sum) root |= bit;
-    return {((sum + 127) >> 7) + 1, ((bit_length(square_sum) + 1) >> 1) - 15,
-            static_cast<std::uint32_t>(root >> 12) + 1};
+    const std::uint64_t norm_1 = ((sum + 127) >> 7) + 1;
+    const std::int32_t norm_2 = ((bit_length(square_sum) + 1) >> 1) - 15;
+    const std::uint32_t root_above = static_cast<std::uint32_t>(root >> 12) + 1;
+    return {norm_1,
+            norm_2,
+            root_above,
+            static_cast<float>(norm_1) * (1.0f + 0x1.8p-18f),
+            static_cast<float>(std::uint64_t{1} << norm_2),
+            static_cast<float>(root_above)};
   }
 };
 

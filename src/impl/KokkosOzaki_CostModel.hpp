@@ -50,7 +50,7 @@ struct CostModel {
   double selection_seconds(const ProductSize& size) const;
 };
 
-/// \brief The model of a key: built in, or measured earlier by this process or one that left it in the file, or measured
+/// \brief The model of a key: measured earlier by this process or one that left it in the file, or built in, or measured
 /// now and left there. Threads that ask at the same time wait for each other.
 ///
 /// The file is named by the environment variable KOKKOSOZAKI_COST_FILE, else it is kokkosozaki/costs.txt in

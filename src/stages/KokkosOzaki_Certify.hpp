@@ -33,7 +33,7 @@ struct CertificateVectorsFunctor {
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
     if (!has_exponent(exponent[v])) {
-      vectors[v] = CertificateVector{0, 0, 0};
+      vectors[v] = CertificateVector{0, 0, 0, 0, 0, 0};
       return;
     }
     vectors[v] = CertificateVector::of(square_sum[v], sum[v]);
@@ -96,6 +96,15 @@ struct CertifyFunctor {
   CertificateRecord* records;  // of the entries
   std::int64_t row_groups, col_groups;
 
+  /// c 2^(bits + more); 0 where there is no T yet.
+  KOKKOS_FUNCTION float limit_of(std::int32_t bits, int more) const {
+    const std::int32_t exponent = bits + more;
+    if (exponent < -60 || exponent > 60) return 0.0f;
+    const float power = exponent < 0 ? 1.0f / static_cast<float>(std::uint64_t{1} << -exponent)
+                                     : static_cast<float>(std::uint64_t{1} << exponent);
+    return static_cast<float>(block.constant) * power;
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t column = index / row_groups, entry = column / col_groups;
     const std::int64_t i0 = (index - column * row_groups) * Rows, j0 = (column - entry * col_groups) * Cols;
@@ -104,15 +113,25 @@ struct CertifyFunctor {
     CertificateRecord* const record = records + entry;
     const std::int64_t i1 = i0 + Rows < block.m ? i0 + Rows : block.m;
     const std::int64_t j1 = j0 + Cols < block.n ? j0 + Cols : block.n;
-    std::int32_t bits = CertificateRecord::none, least_bits = bits;
+    // What is known already: most entries change nothing, and a look in FP32 tells that of nearly all of them. Its errors,
+    // of 2^-21 at most, are less than what norm_1_above is above: where n <= limit is seen, it is so.
+    std::int32_t bits = record->bits, least_bits = record->least_bits;
+    float limit = limit_of(bits, 0), least_limit = limit_of(least_bits, 21 + block.parts);
     std::int64_t open_here = 0;
     for (std::int64_t j = j0; j < j1; ++j) {
       const CertificateVector y = cols[j];
       if (y.root == 0) continue;
       for (std::int64_t i = i0; i < i1; ++i) {
-        const CertificateVector x = rows[i];
-        if (x.root == 0) continue;
+        const CertificateVector& x = rows[i];
         const std::int64_t at = entry * block.stride + j * block.ld + i;
+        const float above = y.norm_1_above * x.power + x.norm_1_above * y.power;
+        float lower = static_cast<float>(block.coarse[at]) * 4096.0f;
+        if (block.fine != nullptr) {
+          const float fine = static_cast<float>(block.fine[at]);
+          lower = fine > lower ? fine : lower;
+        }
+        if (above <= lower * limit && above <= x.root_exact * y.root_exact * least_limit) continue;
+        if (x.root == 0) continue;
         const std::uint64_t n = certificate_error(x, y);
         // |op(A)| |op(B)| <= ||a|| ||b||, twice that in the measure of complex products.
         const std::int32_t least = certificate_bits(n, block.constant * x.root * y.root) - 21 - block.parts;
@@ -122,8 +141,8 @@ struct CertifyFunctor {
         if (g != 0) {
           const std::int32_t t = certificate_bits(n, block.constant * g);
           if (t <= block.most_bits) {
-            bits = t > bits ? t : bits;
-            least_bits = least > least_bits ? least : least_bits;
+            if (t > bits) bits = t, limit = limit_of(bits, 0);
+            if (least > least_bits) least_bits = least, least_limit = limit_of(least_bits, 21 + block.parts);
             continue;
           }
         } else if (block.support != nullptr && block.support[at] == 0) {
