@@ -89,12 +89,23 @@ struct OpenEntries {
 };
 
 /// A few rows and columns per index; neighbouring indices have neighbouring rows.
-template <int Rows, int Cols>
+/// \tparam Ahead  columns that are loaded at a time: most entries need nothing but their number
+template <int Rows, int Cols, int Ahead>
 struct CertifyFunctor {
+  static_assert(Cols % Ahead == 0);
+
   CertifyBlock block;
   OpenEntries open;
   CertificateRecord* records;  // of the entries
   std::int64_t row_groups, col_groups;
+
+  /// What is known so far. Most entries change nothing, and a look in FP32 tells that of nearly all of them: its errors,
+  /// of 2^-21 at most, are less than what norm_1_above is above, so where n <= limit is seen, it is so.
+  struct Known {
+    std::int32_t bits, least_bits;
+    float limit, least_limit;
+    std::int64_t open = 0;
+  };
 
   /// c 2^(bits + more); 0 where there is no T yet.
   KOKKOS_FUNCTION float limit_of(std::int32_t bits, int more) const {
@@ -105,6 +116,44 @@ struct CertifyFunctor {
     return static_cast<float>(block.constant) * power;
   }
 
+  KOKKOS_FUNCTION bool changes_nothing(std::int64_t at, const CertificateVector& x,
+                                       const CertificateVector& y, const Known& known) const {
+    const float above = y.norm_1_above * x.power + x.norm_1_above * y.power;
+    float lower = static_cast<float>(block.coarse[at]) * 4096.0f;
+    if (block.fine != nullptr) {
+      const float fine = static_cast<float>(block.fine[at]);
+      lower = fine > lower ? fine : lower;
+    }
+    return above <= lower * known.limit && above <= x.root_exact * y.root_exact * known.least_limit;
+  }
+
+  /// \param at  of the products
+  KOKKOS_FUNCTION void look_at(std::int64_t i, std::int64_t j, std::int64_t at, const CertificateVector& x,
+                               const CertificateVector& y, CertificateRecord* record, Known& known) const {
+    if (x.root == 0 || y.root == 0) return;
+    const std::uint64_t n = certificate_error(x, y);
+    // |op(A)| |op(B)| <= ||a|| ||b||, twice that in the measure of complex products.
+    const std::int32_t least = certificate_bits(n, block.constant * x.root * y.root) - 21 - block.parts;
+    std::uint64_t g = static_cast<std::uint64_t>(block.coarse[at]) << 12;
+    if (block.fine != nullptr && static_cast<std::uint64_t>(block.fine[at]) > g)
+      g = static_cast<std::uint64_t>(block.fine[at]);
+    if (g != 0) {
+      const std::int32_t t = certificate_bits(n, block.constant * g);
+      if (t <= block.most_bits) {
+        if (t > known.bits) known.bits = t, known.limit = limit_of(t, 0);
+        if (least > known.least_bits)
+          known.least_bits = least, known.least_limit = limit_of(least, 21 + block.parts);
+        return;
+      }
+    } else if (block.support != nullptr && block.support[at] == 0) {
+      return;  // every product is zero, and so is X
+    }
+    ++known.open;
+    if (open.list == nullptr) return;
+    const std::int64_t slot = add_atomically(&record->open, std::int64_t{1});
+    if (slot < open.capacity) open.list[slot] = (open.first_col + j) * open.rows + open.first_row + i;
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t column = index / row_groups, entry = column / col_groups;
     const std::int64_t i0 = (index - column * row_groups) * Rows, j0 = (column - entry * col_groups) * Cols;
@@ -113,50 +162,25 @@ struct CertifyFunctor {
     CertificateRecord* const record = records + entry;
     const std::int64_t i1 = i0 + Rows < block.m ? i0 + Rows : block.m;
     const std::int64_t j1 = j0 + Cols < block.n ? j0 + Cols : block.n;
-    // What is known already: most entries change nothing, and a look in FP32 tells that of nearly all of them. Its errors,
-    // of 2^-21 at most, are less than what norm_1_above is above: where n <= limit is seen, it is so.
-    std::int32_t bits = record->bits, least_bits = record->least_bits;
-    float limit = limit_of(bits, 0), least_limit = limit_of(least_bits, 21 + block.parts);
-    std::int64_t open_here = 0;
-    for (std::int64_t j = j0; j < j1; ++j) {
-      const CertificateVector y = cols[j];
-      if (y.root == 0) continue;
+    Known known{record->bits, record->least_bits, 0.0f, 0.0f};
+    known.limit = limit_of(known.bits, 0), known.least_limit = limit_of(known.least_bits, 21 + block.parts);
+    for (std::int64_t j = j0; j < j1; j += Ahead) {
+      const int ahead = j1 - j < Ahead ? static_cast<int>(j1 - j) : Ahead;
       for (std::int64_t i = i0; i < i1; ++i) {
-        const CertificateVector& x = rows[i];
+        const CertificateVector x = rows[i];
         const std::int64_t at = entry * block.stride + j * block.ld + i;
-        const float above = y.norm_1_above * x.power + x.norm_1_above * y.power;
-        float lower = static_cast<float>(block.coarse[at]) * 4096.0f;
-        if (block.fine != nullptr) {
-          const float fine = static_cast<float>(block.fine[at]);
-          lower = fine > lower ? fine : lower;
+        bool nothing = true;
+        if (ahead == Ahead) {
+          for (int c = 0; c < Ahead; ++c)
+            nothing &= changes_nothing(at + c * block.ld, x, cols[j + c], known);
+          if (nothing) continue;
         }
-        if (above <= lower * limit && above <= x.root_exact * y.root_exact * least_limit) continue;
-        if (x.root == 0) continue;
-        const std::uint64_t n = certificate_error(x, y);
-        // |op(A)| |op(B)| <= ||a|| ||b||, twice that in the measure of complex products.
-        const std::int32_t least = certificate_bits(n, block.constant * x.root * y.root) - 21 - block.parts;
-        std::uint64_t g = static_cast<std::uint64_t>(block.coarse[at]) << 12;
-        if (block.fine != nullptr && static_cast<std::uint64_t>(block.fine[at]) > g)
-          g = static_cast<std::uint64_t>(block.fine[at]);
-        if (g != 0) {
-          const std::int32_t t = certificate_bits(n, block.constant * g);
-          if (t <= block.most_bits) {
-            if (t > bits) bits = t, limit = limit_of(bits, 0);
-            if (least > least_bits) least_bits = least, least_limit = limit_of(least_bits, 21 + block.parts);
-            continue;
-          }
-        } else if (block.support != nullptr && block.support[at] == 0) {
-          continue;  // every product is zero, and so is X
-        }
-        ++open_here;
-        if (open.list == nullptr) continue;
-        const std::int64_t slot = add_atomically(&record->open, std::int64_t{1});
-        if (slot < open.capacity) open.list[slot] = (open.first_col + j) * open.rows + open.first_row + i;
+        for (int c = 0; c < ahead; ++c) look_at(i, j + c, at + c * block.ld, x, cols[j + c], record, known);
       }
     }
-    if (bits > record->bits) max_atomically(&record->bits, bits);
-    if (least_bits > record->least_bits) max_atomically(&record->least_bits, least_bits);
-    if (open.list == nullptr && open_here != 0) add_atomically(&record->open, open_here);
+    if (known.bits > record->bits) max_atomically(&record->bits, known.bits);
+    if (known.least_bits > record->least_bits) max_atomically(&record->least_bits, known.least_bits);
+    if (open.list == nullptr && known.open != 0) add_atomically(&record->open, known.open);
   }
 };
 
@@ -166,11 +190,12 @@ void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEn
              CertificateRecord* record) {
   ScopedRegion region(Labels::certify);
   constexpr int rows = is_host_space_v<ExecutionSpace> ? 256 : 1,
-                cols = is_host_space_v<ExecutionSpace> ? 1 : 32;
+                cols = is_host_space_v<ExecutionSpace> ? 1 : 32,
+                ahead = is_host_space_v<ExecutionSpace> ? 1 : 8;
   const std::int64_t row_groups = (block.m + rows - 1) / rows, col_groups = (block.n + cols - 1) / cols;
   Kokkos::parallel_for(Labels::certify,
                        Range<ExecutionSpace>(exec, 0, row_groups * col_groups * block.entries),
-                       CertifyFunctor<rows, cols>{block, open, record, row_groups, col_groups});
+                       CertifyFunctor<rows, cols, ahead>{block, open, record, row_groups, col_groups});
 }
 
 }  // namespace KokkosOzaki::Impl
