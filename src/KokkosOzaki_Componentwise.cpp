@@ -29,6 +29,13 @@ std::int64_t first_positions(std::int64_t whole) {
   return whole <= least ? whole : std::max(least, round_up(whole / 8, k_padding));
 }
 
+/// \brief How many positions the lower bound for small entries takes first: half of many. In data of one kind that is one
+/// bit of T, a quarter of a modulus.
+std::int64_t fine_positions(std::int64_t whole) {
+  constexpr std::int64_t least = 4096;
+  return whole <= least ? whole : std::max(least, round_up(whole / 2, k_padding));
+}
+
 /// c as the certificate takes it; a smaller one promises more.
 std::int64_t certificate_constant(const Accuracy& accuracy, std::int64_t k) {
   if (accuracy.is_default()) return std::min(k, max_certificate_constant);
@@ -255,7 +262,7 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
   if (first < whole && (found.open == 0 || found.open > m_m * m_n / 2)) certify_with({whole, 0, 0});
   // A few open entries: where products of small entries are lost in the coarse bound over the first positions, they are
   // in the whole one, too. The fine one sees them.
-  if (found.open != 0) certify_with({bounds.coarse, whole, 0});
+  if (found.open != 0) certify_with({bounds.coarse, fine_positions(whole), 0});
   if (found.open != 0) certify_with({whole, whole, m_k});
   return {m_rule.moduli_for(found.bits, found.row_norm_2, found.col_norm_2), found.open,
           found.open > m_capacity};
