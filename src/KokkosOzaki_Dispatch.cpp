@@ -144,8 +144,9 @@ template <class ExecutionSpace, class Scalar>
 bool native_is_faster(const char* function, const ExecutionSpace& exec,
                       const Context<ExecutionSpace>& context, const ProductSize& size,
                       const GemmOptions& options, const Selection* selection) {
-  if (!NativeGemm<ExecutionSpace>::has_vendor() || !native_keeps(ScalarShape::of<Scalar>(), size.k, options))
-    return false;
+  constexpr ScalarShape scalar = ScalarShape::of<Scalar>();
+  if (!NativeGemm<ExecutionSpace>::has_vendor() || !native_keeps(scalar, size.k, options)) return false;
+  if (!moduli_complaint(scalar, size.k, options).empty()) return false;  // the emulated product says so
   const char* const engine = context.engine->name();
   const std::string key = cost_key<ExecutionSpace, Scalar>(engine);
   if (!cost_model_is_known(key)) check_not_captured(function, exec);
@@ -164,7 +165,7 @@ bool native_is_faster(const char* function, const ExecutionSpace& exec,
           select_normwise(parts_of_v<Scalar> * size.k,
                           options.accuracy.is_componentwise() ? Accuracy::normwise() : options.accuracy,
                           options.rounding, precision_v<Scalar>);
-    if (num_moduli == 0) num_moduli = max_moduli;
+    if (num_moduli == 0) num_moduli = max_moduli;  // of a componentwise accuracy
     emulated = model.emulated_seconds(size, num_moduli);
     if (chooses_from_data(options)) emulated += model.selection_seconds(size);
   }

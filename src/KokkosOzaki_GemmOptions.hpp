@@ -82,8 +82,8 @@ struct GemmOptions {
   int moduli_per_group = 0;  ///< moduli whose INT32 products are kept at a time; 0: chosen. Same bits.
   const char* backend =
       nullptr;  ///< INT8 engine by name (docs/backends.md); null: the best one here. Same bits.
-  Method method = Method::emulated;
-  Fallback fallback = Fallback::exact;
+  Method method = Method::emulated;     ///< what computes it (docs/native.md)
+  Fallback fallback = Fallback::exact;  ///< used when the number of moduli is chosen from the data
 };
 
 }  // namespace KokkosOzaki
