@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -198,6 +199,16 @@ TYPED_TEST(AutomaticMethodTest, FollowsTheModel) {
     const std::string engine = Plan(ExternalWorkspace{}, exec, 'N', 'N', m, n, k, options).backend_name();
     file.write(line_of(Impl::cost_key<Space, Scalar>(engine.c_str()), native_is_cheap));
     options.method = Method::automatic;
+    {
+      // what an emulated product refuses is refused, whichever method is the faster one
+      const ScalarOperand<Scalar> row(1, 4096, {}, numbers), column(4096, 1, {}, numbers),
+          one(1, 1, {}, numbers);
+      GemmOptions few = options;
+      few.num_moduli = 2;
+      EXPECT_THROW((run_gemm<Space, Scalar>('N', 'N', Scalar(1), row, column, Scalar(0), one, few)),
+                   std::invalid_argument);
+      EXPECT_TRUE(one.equals(numbers));
+    }
     for (const int num_moduli : {0, 12}) {
       options.num_moduli = num_moduli;
       Plan plan(exec, 'N', 'N', m, n, k, options);
