@@ -65,6 +65,18 @@ class Int8Gemm {
   virtual void run(const ExecutionSpace& exec, const PlaneGeometry& geometry, const std::int8_t* rA,
                    const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace) = 0;
 
+  /// Whether run_unless() does nothing where the device says so.
+  virtual bool can_skip(const PlaneGeometry&) const { return false; }
+
+  /// \brief As run(), for products that are not needed where `*skip` is not zero by then; they may be left out.
+  /// \param skip  in the memory of the execution space
+  /// \throws BackendError  a vendor library reported a failure
+  virtual void run_unless(const std::int32_t* /*skip*/, const ExecutionSpace& exec,
+                          const PlaneGeometry& geometry, const std::int8_t* rA, const std::int8_t* rB,
+                          std::int32_t* P, bool accumulate, void* workspace) {
+    run(exec, geometry, rA, rB, P, accumulate, workspace);
+  }
+
   /// Whether run_reduced() is there and the better way for these sizes: products and the stage reduce in one
   /// go, so that INT32 results are not stored.
   virtual bool can_reduce(const PlaneGeometry&) const { return false; }

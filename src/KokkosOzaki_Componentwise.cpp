@@ -176,11 +176,16 @@ PlanImpl<ExecutionSpace, Scalar> ComponentwiseProduct<ExecutionSpace, Scalar>::p
 }
 
 template <class ExecutionSpace, class Scalar>
+bool ComponentwiseProduct<ExecutionSpace, Scalar>::can_skip(const Int8Gemm<ExecutionSpace>& engine) const {
+  return engine.can_skip(block_geometry(m_mb, m_nb, m_kb, 1));
+}
+
+template <class ExecutionSpace, class Scalar>
 template <class AElement, class BElement>
-CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
+void ComponentwiseProduct<ExecutionSpace, Scalar>::certify_with(
     const ExecutionSpace& exec, Context<ExecutionSpace>& context, const VectorSet<AElement>& a,
-    const VectorSet<BElement>& b, const Kept& kept, char* scratch, const Bounds& wanted,
-    const Bounds& there) const {
+    const VectorSet<BElement>& b, const Kept& kept, char* scratch, const Bounds& wanted, const Bounds& there,
+    const std::int32_t* skip) const {
   const StageKernels* kernels = context.kernels;
   const PlaneGeometry largest = block_geometry(m_mb, m_nb, m_kb, 1);
   const std::size_t records = static_cast<std::size_t>(chunks_of(m_k)) * sizeof(ChunkStatistics);
@@ -196,7 +201,6 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
 
   const bool one_block = m_mb >= m_m && m_nb >= m_n;  // whose products stay
   const bool fine = wanted.fine != 0, lists = wanted.support != 0;
-  reset_certificate(exec, kept.record);
   for (std::int64_t i = 0; i < m_m; i += m_mb)
     for (std::int64_t j = 0; j < m_n; j += m_nb) {
       const std::int64_t bm = std::min(m_mb, m_m - i), bn = std::min(m_nb, m_n - j);
@@ -207,10 +211,10 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
           const PlaneGeometry g = block_geometry(bm, bn, std::min(m_kb, length - l), 1);
           std::int8_t* const qB = qA + g.stride_a;
           quantize(exec, kernels, part(a, i, bm, l, g.k), row_exponent + i, qA, g.lda, g.stride_a / g.lda,
-                   quantizer);
+                   quantizer, skip);
           quantize(exec, kernels, part(b, j, bn, l, g.k), col_exponent + j, qB, g.ldb, g.stride_b / g.ldb,
-                   quantizer);
-          multiply(exec, *context.engine, g, qA, qB, plane, l > 0, end, Labels::certify);
+                   quantizer, skip);
+          multiply(exec, *context.engine, g, qA, qB, plane, l > 0, end, Labels::certify, skip);
         }
       };
       product(P[0], wanted.coarse, there.coarse, QuantizeDown{2});
@@ -227,11 +231,9 @@ CertificateRecord ComponentwiseProduct<ExecutionSpace, Scalar>::certify_level(
                                static_cast<std::uint64_t>(m_constant),
                                m_rule.most_bits(),
                                parts_of_v<Scalar>};
-      certify(exec, block, OpenEntries{lists ? kept.list : nullptr, m_capacity, i, j, m_m}, kept.record);
+      certify(exec, block, OpenEntries{lists ? kept.list : nullptr, m_capacity, i, j, m_m}, kept.record,
+              skip);
     }
-  CertificateRecord found;
-  read_back(exec, kept.record, 1, &found);
-  return found;
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -253,17 +255,39 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
   const std::int64_t whole = std::min(m_k, max_k_block), first = first_positions(whole);
   Bounds bounds;
   CertificateRecord found;
-  const auto certify_with = [&](const Bounds& wanted) {
-    found = certify_level(exec, context, a, b, kept, scratch, wanted, bounds);
-    bounds = wanted;
+  const auto enqueue = [&](const Bounds& wanted, const std::int32_t* skip) {
+    certify_with(exec, context, a, b, kept, scratch, wanted, bounds, skip);
   };
-  certify_with({first, 0, 0});
-  if (const int num_moduli = accepted(found, first == whole); num_moduli != 0) return {num_moduli, 0, false};
-  if (first < whole && (found.open == 0 || found.open > m_m * m_n / 2)) certify_with({whole, 0, 0});
+  const auto read = [&] { read_back(exec, kept.record, 1, &found); };
+  const auto find = [&](const Bounds& wanted) {
+    reset_certificate(exec, kept.record);
+    enqueue(wanted, nullptr);
+    bounds = wanted;
+    read();
+  };
+  const Bounds coarse{first, 0, 0}, with_small{first, fine_positions(whole), 0};
   // A few open entries: where products of small entries are lost in the coarse bound over the first positions, they are
   // in the whole one, too. The fine one sees them.
-  if (found.open != 0) certify_with({bounds.coarse, fine_positions(whole), 0});
-  if (found.open != 0) certify_with({whole, whole, m_k});
+  const std::int64_t a_few = first < whole ? m_m * m_n / 2 : m_m * m_n;
+  if (can_skip(*context.engine)) {
+    reset_certificate(exec, kept.record);
+    enqueue(coarse, nullptr);
+    bounds = coarse;
+    settle_certificate(exec, a_few, kept.record);
+    enqueue(with_small, &kept.record->settled);
+    read();
+    if (found.settled == 0) bounds = with_small;
+  } else {
+    find(coarse);
+    if (found.open != 0 && found.open <= a_few) find(with_small);
+  }
+  if (bounds.fine == 0) {
+    if (const int num_moduli = accepted(found, first == whole); num_moduli != 0)
+      return {num_moduli, 0, false};
+    if (first < whole) find({whole, 0, 0});
+    if (found.open != 0) find({whole, with_small.fine, 0});
+  }
+  if (found.open != 0) find({whole, whole, m_k});
   return {m_rule.moduli_for(found.bits, found.row_norm_2, found.col_norm_2), found.open,
           found.open > m_capacity};
 }

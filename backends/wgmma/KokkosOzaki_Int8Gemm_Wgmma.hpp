@@ -32,14 +32,24 @@ class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
   }
 #endif
 
+  bool can_skip(const PlaneGeometry& g) const override {
+    return !is_thin(g);
+  }
+
   void run(const Kokkos::Cuda& exec, const PlaneGeometry& g, const std::int8_t* rA, const std::int8_t* rB,
-           std::int32_t* P, bool accumulate, [[maybe_unused]] void* workspace) override {
+           std::int32_t* P, bool accumulate, void* workspace) override {
+    run_unless(nullptr, exec, g, rA, rB, P, accumulate, workspace);
+  }
+
+  void run_unless(const std::int32_t* skip, const Kokkos::Cuda& exec, const PlaneGeometry& g,
+                  const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
+                  [[maybe_unused]] void* workspace) override {
 #if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
     if (is_thin(g)) return m_cublas.run(exec, g, rA, rB, P, accumulate, workspace);
 #endif
     int status = 0;
-    check(wgmma_multiply(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, status), status,
-          g);
+    check(wgmma_multiply(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, skip, status),
+          status, g);
   }
 
   void run_reduced(const Kokkos::Cuda& exec, const PlaneGeometry& g, const std::int8_t* rA,

@@ -64,6 +64,7 @@ struct Target {
   int first;  // modulus of plane 0
   int steps;  // stages of a tile
   int planes_per_modulus;
+  const std::int32_t* skip;  // null, or what leaves products undone where it is not zero
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -267,6 +268,7 @@ __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_t
                     const __grid_constant__ CUtensorMap cols_map, const __grid_constant__ Target target,
                     const __grid_constant__ Tiles tiles) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  if (Kind == Output::products && target.skip != nullptr && *target.skip != 0) return;
   extern __shared__ char dynamic_shared[];
   const std::uint32_t shared = (shared_address(dynamic_shared) + 1023) / 1024 * 1024;
   const std::uint32_t full = shared + stages * stage_bytes, empty = full + stages * 8;
@@ -426,9 +428,9 @@ bool wgmma_fits(const PlaneGeometry& g) {
 
 const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry& geometry,
                            const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
-                           int& status) {
+                           const std::int32_t* skip, int& status) {
   Target target{};
-  target.data = P;
+  target.data = P, target.skip = skip;
   return launch<Output::products>(stream, device, geometry, rA, rB, target, accumulate, status);
 }
 

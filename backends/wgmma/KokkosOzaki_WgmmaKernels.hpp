@@ -21,11 +21,11 @@ bool wgmma_usable(int device);
 /// Whether the tiles of 256 x 256 entries are filled by more than a quarter.
 bool wgmma_fits(const PlaneGeometry& geometry);
 
-/// \brief Enqueues P[p] = rA[p]^T rB[p] of all planes; contract as Int8Gemm::run.
+/// \brief Enqueues P[p] = rA[p]^T rB[p] of all planes; contract as Int8Gemm::run, or run_unless where `skip` is not null.
 /// \return a null pointer, or the call that failed, with its code in `status`
 const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry& geometry,
                            const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
-                           int& status);
+                           const std::int32_t* skip, int& status);
 
 /// \brief Enqueues products and reduction of all planes; contract as Int8Gemm::run_reduced.
 /// \return as wgmma_multiply

@@ -17,11 +17,17 @@ constexpr std::int64_t max_certificate_constant = (std::int64_t{1} << 20) - 1;
 
 /// What the certificate needs of a vector.
 struct CertificateVector {
+  /// For the test whether an entry can matter at all.
+  struct alignas(16) Rough {
+    float norm_1_above;  // above norm_1, by 2^-18 at least and less than 2^-17 of it
+    float power;         // 2^norm_2
+    float root;          // the same number
+  };
+
   std::uint64_t norm_1;  // B = ceil(S1 / 128) + 1: above 2^(8 - e) ||x||_1
   std::int32_t norm_2;   // a = ceil(bitlen(S) / 2) - 15: 2^a >= 2^-e ||x||_2
   std::uint32_t root;    // above 2^-12 sqrt(S), at most 2^20 + 1
-  // For the test whether an entry can matter at all: above norm_1 by 2^-18 and less than 2^-17 of it; 2^norm_2; root.
-  float norm_1_above, power, root_exact;
+  Rough rough;
 
   KOKKOS_INLINE_FUNCTION static CertificateVector of(std::uint64_t square_sum, std::uint64_t sum) {
     std::uint64_t root = 0;
@@ -33,9 +39,8 @@ struct CertificateVector {
     return {norm_1,
             norm_2,
             root_above,
-            static_cast<float>(norm_1) * (1.0f + 0x1.8p-18f),
-            static_cast<float>(std::uint64_t{1} << norm_2),
-            static_cast<float>(root_above)};
+            {static_cast<float>(norm_1) * (1.0f + 0x1.8p-18f), static_cast<float>(std::uint64_t{1} << norm_2),
+             static_cast<float>(root_above)}};
   }
 };
 
@@ -57,8 +62,16 @@ struct CertificateRecord {
   std::int32_t least_bits;              // no lower bound of |op(A)| |op(B)| gives a T below this
   std::int32_t row_norm_2, col_norm_2;  // the largest a
   std::int64_t open;                    // entries that are not certified
+  std::int32_t settled;                 // not zero: the next lower bound was left out
 
   static constexpr std::int32_t none = -1000000;  // in place of T: there is no entry
+
+  /// Forgets the entries.
+  KOKKOS_INLINE_FUNCTION void reset() {
+    bits = least_bits = none;
+    open = 0;
+    settled = 0;
+  }
 };
 
 /// \brief The conditions on the number of moduli that come from the sizes alone.

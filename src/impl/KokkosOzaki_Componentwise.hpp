@@ -103,11 +103,18 @@ class ComponentwiseProduct {
   /// \return 0: go on
   int accepted(const CertificateRecord& found, bool is_whole) const;
 
+  /// \brief Whether the device, between two lower bounds, can leave out the second by itself: then the host waits once for
+  /// both.
+  bool can_skip(const Int8Gemm<ExecutionSpace>& engine) const;
+
+  /// \brief Enqueues the certificate with these lower bounds.
+  /// \param there  those whose products are there, if it is one block
+  /// \param skip   as in certify()
   template <class AElement, class BElement>
-  CertificateRecord certify_level(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
-                                  const VectorSet<AElement>& a, const VectorSet<BElement>& b,
-                                  const Kept& kept, char* scratch, const Bounds& wanted,
-                                  const Bounds& there) const;
+  void certify_with(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
+                    const VectorSet<AElement>& a, const VectorSet<BElement>& b, const Kept& kept,
+                    char* scratch, const Bounds& wanted, const Bounds& there,
+                    const std::int32_t* skip = nullptr) const;
 
   std::size_t scratch_of(const Int8Gemm<ExecutionSpace>& engine, std::int64_t mb, std::int64_t nb,
                          std::int64_t kb) const;

@@ -14,10 +14,8 @@ struct ResetCertificateFunctor {
   bool of_vectors;
 
   KOKKOS_FUNCTION void operator()(std::int64_t entry) const {
-    CertificateRecord& cleared = record[entry];
-    cleared.bits = cleared.least_bits = CertificateRecord::none;
-    cleared.open = 0;
-    if (of_vectors) cleared.row_norm_2 = cleared.col_norm_2 = 0;
+    record[entry].reset();
+    if (of_vectors) record[entry].row_norm_2 = record[entry].col_norm_2 = 0;
   }
 };
 
@@ -33,7 +31,7 @@ struct CertificateVectorsFunctor {
 
   KOKKOS_FUNCTION void operator()(std::int64_t v) const {
     if (!has_exponent(exponent[v])) {
-      vectors[v] = CertificateVector{0, 0, 0, 0, 0, 0};
+      vectors[v] = CertificateVector{};
       return;
     }
     vectors[v] = CertificateVector::of(square_sum[v], sum[v]);
@@ -66,6 +64,26 @@ void reset_certificate(const ExecutionSpace& exec, CertificateRecord* record) {
                        ResetCertificateFunctor{record, false});
 }
 
+struct SettleCertificateFunctor {
+  CertificateRecord* record;
+  std::int64_t most_open;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t) const {
+    const bool settled = record->open == 0 || record->open > most_open;
+    if (!settled) record->reset();
+    record->settled = settled ? 1 : 0;
+  }
+};
+
+/// \brief Between two lower bounds, on the device: clears the record for the second one, or settles it, so that what comes
+/// with `settled` as its flag is left out.
+/// \param most_open  the second one is of use for so many open entries at most
+template <class ExecutionSpace>
+void settle_certificate(const ExecutionSpace& exec, std::int64_t most_open, CertificateRecord* record) {
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, 1),
+                       SettleCertificateFunctor{record, most_open});
+}
+
 /// \brief One block of op(A) op(B) with lower bounds of |op(A)| |op(B)|; entry (i, j) of a product at j * ld + i. Or those
 /// of all entries of a batch, the products `stride` apart, with the vectors numbered as in VectorSet.
 struct CertifyBlock {
@@ -88,22 +106,30 @@ struct OpenEntries {
   std::int64_t first_row, first_col, rows;
 };
 
+/// Neighbouring entries of a column of products, read as one word where the machine has such words.
+template <int Rows>
+struct alignas(Rows % 4 == 0 ? 16 : 4) ProductRows {
+  std::int32_t value[Rows];
+};
+
 /// A few rows and columns per index; neighbouring indices have neighbouring rows.
-/// \tparam Ahead  columns that are loaded at a time: most entries need nothing but their number
-template <int Rows, int Cols, int Ahead>
+/// \tparam Ahead  columns that are looked at together: most entries need nothing but their numbers
+/// \tparam Fine   there are two lower bounds
+template <int Rows, int Cols, int Ahead, bool Fine>
 struct CertifyFunctor {
   static_assert(Cols % Ahead == 0);
 
   CertifyBlock block;
   OpenEntries open;
   CertificateRecord* records;  // of the entries
+  const std::int32_t* skip;    // null, or what leaves everything undone where it is not zero
   std::int64_t row_groups, col_groups;
 
   /// What is known so far. Most entries change nothing, and a look in FP32 tells that of nearly all of them: its errors,
   /// of 2^-21 at most, are less than what norm_1_above is above, so where n <= limit is seen, it is so.
   struct Known {
     std::int32_t bits, least_bits;
-    float limit, least_limit;
+    float limit, coarse_limit, least_limit;
     std::int64_t open = 0;
   };
 
@@ -116,15 +142,23 @@ struct CertifyFunctor {
     return static_cast<float>(block.constant) * power;
   }
 
-  KOKKOS_FUNCTION bool changes_nothing(std::int64_t at, const CertificateVector& x,
-                                       const CertificateVector& y, const Known& known) const {
+  KOKKOS_FUNCTION void set_bits(Known& known, std::int32_t bits) const {
+    known.bits = bits, known.limit = limit_of(bits, 0), known.coarse_limit = known.limit * 4096.0f;
+  }
+  KOKKOS_FUNCTION void set_least_bits(Known& known, std::int32_t bits) const {
+    known.least_bits = bits, known.least_limit = limit_of(bits, 21 + block.parts);
+  }
+
+  KOKKOS_FUNCTION static bool changes_nothing(std::int32_t coarse, std::int32_t fine,
+                                              const CertificateVector::Rough& x,
+                                              const CertificateVector::Rough& y, const Known& known) {
     const float above = y.norm_1_above * x.power + x.norm_1_above * y.power;
-    float lower = static_cast<float>(block.coarse[at]) * 4096.0f;
-    if (block.fine != nullptr) {
-      const float fine = static_cast<float>(block.fine[at]);
-      lower = fine > lower ? fine : lower;
+    float limit = static_cast<float>(coarse) * known.coarse_limit;
+    if constexpr (Fine) {
+      const float fine_limit = static_cast<float>(fine) * known.limit;
+      limit = fine_limit > limit ? fine_limit : limit;
     }
-    return above <= lower * known.limit && above <= x.root_exact * y.root_exact * known.least_limit;
+    return above <= limit && above <= x.root * y.root * known.least_limit;
   }
 
   /// \param at  of the products
@@ -135,14 +169,14 @@ struct CertifyFunctor {
     // |op(A)| |op(B)| <= ||a|| ||b||, twice that in the measure of complex products.
     const std::int32_t least = certificate_bits(n, block.constant * x.root * y.root) - 21 - block.parts;
     std::uint64_t g = static_cast<std::uint64_t>(block.coarse[at]) << 12;
-    if (block.fine != nullptr && static_cast<std::uint64_t>(block.fine[at]) > g)
-      g = static_cast<std::uint64_t>(block.fine[at]);
+    if constexpr (Fine) {
+      if (static_cast<std::uint64_t>(block.fine[at]) > g) g = static_cast<std::uint64_t>(block.fine[at]);
+    }
     if (g != 0) {
       const std::int32_t t = certificate_bits(n, block.constant * g);
       if (t <= block.most_bits) {
-        if (t > known.bits) known.bits = t, known.limit = limit_of(t, 0);
-        if (least > known.least_bits)
-          known.least_bits = least, known.least_limit = limit_of(least, 21 + block.parts);
+        if (t > known.bits) set_bits(known, t);
+        if (least > known.least_bits) set_least_bits(known, least);
         return;
       }
     } else if (block.support != nullptr && block.support[at] == 0) {
@@ -155,6 +189,7 @@ struct CertifyFunctor {
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    if (skip != nullptr && *skip != 0) return;
     const std::int64_t column = index / row_groups, entry = column / col_groups;
     const std::int64_t i0 = (index - column * row_groups) * Rows, j0 = (column - entry * col_groups) * Cols;
     const CertificateVector *rows = block.rows + entry * block.row_pitch,
@@ -162,21 +197,31 @@ struct CertifyFunctor {
     CertificateRecord* const record = records + entry;
     const std::int64_t i1 = i0 + Rows < block.m ? i0 + Rows : block.m;
     const std::int64_t j1 = j0 + Cols < block.n ? j0 + Cols : block.n;
-    Known known{record->bits, record->least_bits, 0.0f, 0.0f};
-    known.limit = limit_of(known.bits, 0), known.least_limit = limit_of(known.least_bits, 21 + block.parts);
-    for (std::int64_t j = j0; j < j1; j += Ahead) {
-      const int ahead = j1 - j < Ahead ? static_cast<int>(j1 - j) : Ahead;
-      for (std::int64_t i = i0; i < i1; ++i) {
-        const CertificateVector x = rows[i];
-        const std::int64_t at = entry * block.stride + j * block.ld + i;
-        bool nothing = true;
-        if (ahead == Ahead) {
-          for (int c = 0; c < Ahead; ++c)
-            nothing &= changes_nothing(at + c * block.ld, x, cols[j + c], known);
-          if (nothing) continue;
+    Known known{};
+    set_bits(known, record->bits), set_least_bits(known, record->least_bits);
+    CertificateVector::Rough x[Rows];
+    for (int r = 0; r < Rows; ++r)
+      if (i0 + r < i1) x[r] = rows[i0 + r].rough;
+    std::int64_t at = entry * block.stride + j0 * block.ld + i0;
+    for (std::int64_t j = j0; j < j1; j += Ahead, at += Ahead * block.ld) {
+      if (i0 + Rows <= i1 && j + Ahead <= j1) {
+        ProductRows<Rows> coarse[Ahead], fine[Fine ? Ahead : 1];
+        for (int c = 0; c < Ahead; ++c) {
+          coarse[c] = *reinterpret_cast<const ProductRows<Rows>*>(block.coarse + at + c * block.ld);
+          if constexpr (Fine)
+            fine[c] = *reinterpret_cast<const ProductRows<Rows>*>(block.fine + at + c * block.ld);
         }
-        for (int c = 0; c < ahead; ++c) look_at(i, j + c, at + c * block.ld, x, cols[j + c], record, known);
+        bool nothing = true;
+        for (int c = 0; c < Ahead; ++c) {
+          const CertificateVector::Rough y = cols[j + c].rough;
+          for (int r = 0; r < Rows; ++r)
+            nothing &= changes_nothing(coarse[c].value[r], fine[Fine ? c : 0].value[r], x[r], y, known);
+        }
+        if (nothing) continue;
       }
+      for (int c = 0; c < Ahead && j + c < j1; ++c)
+        for (std::int64_t i = i0; i < i1; ++i)
+          look_at(i, j + c, at + c * block.ld + (i - i0), rows[i], cols[j + c], record, known);
     }
     if (known.bits > record->bits) max_atomically(&record->bits, known.bits);
     if (known.least_bits > record->least_bits) max_atomically(&record->least_bits, known.least_bits);
@@ -184,18 +229,35 @@ struct CertifyFunctor {
   }
 };
 
+template <bool Fine, class ExecutionSpace>
+void launch_certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEntries& open,
+                    CertificateRecord* record, const std::int32_t* skip) {
+  constexpr bool on_host = is_host_space_v<ExecutionSpace>;
+  constexpr int rows = on_host ? 64 : 4, cols = on_host ? 1 : 32, ahead = on_host ? 1 : 4;
+  const std::int64_t row_groups = (block.m + rows - 1) / rows, col_groups = (block.n + cols - 1) / cols;
+  const std::int64_t indices = row_groups * col_groups * block.entries;
+  const auto launch = [&](std::int64_t begin, std::int64_t end) {
+    Kokkos::parallel_for(
+        Labels::certify, Range<ExecutionSpace>(exec, begin, end),
+        CertifyFunctor<rows, cols, ahead, Fine>{block, open, record, skip, row_groups, col_groups});
+  };
+  // Of one product a few entries first, where thousands of threads would all start knowing nothing.
+  constexpr std::int64_t first = 4096;
+  const std::int64_t begin = !on_host && block.entries == 1 && indices > 16 * first ? first : 0;
+  if (begin != 0) launch(0, begin);
+  launch(begin, indices);
+}
+
 /// \brief The certificate of every entry of a block, joined with what the record holds already; of a batch, the records.
+/// \param skip  null, or a flag in the memory of `exec`: nothing happens where it is not zero by then
 template <class ExecutionSpace>
 void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEntries& open,
-             CertificateRecord* record) {
+             CertificateRecord* record, const std::int32_t* skip = nullptr) {
   ScopedRegion region(Labels::certify);
-  constexpr int rows = is_host_space_v<ExecutionSpace> ? 256 : 1,
-                cols = is_host_space_v<ExecutionSpace> ? 1 : 32,
-                ahead = is_host_space_v<ExecutionSpace> ? 1 : 8;
-  const std::int64_t row_groups = (block.m + rows - 1) / rows, col_groups = (block.n + cols - 1) / cols;
-  Kokkos::parallel_for(Labels::certify,
-                       Range<ExecutionSpace>(exec, 0, row_groups * col_groups * block.entries),
-                       CertifyFunctor<rows, cols, ahead>{block, open, record, row_groups, col_groups});
+  if (block.fine != nullptr)
+    launch_certify<true>(exec, block, open, record, skip);
+  else
+    launch_certify<false>(exec, block, open, record, skip);
 }
 
 }  // namespace KokkosOzaki::Impl

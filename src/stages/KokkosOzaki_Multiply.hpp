@@ -9,13 +9,17 @@
 namespace KokkosOzaki::Impl {
 
 /// \brief INT8 products of the planes by the engine.
-/// \param region  "KokkosOzaki::multiply", or "KokkosOzaki::scale" for the bound product
+/// \param region  "KokkosOzaki::multiply", or that of the stage which needs the product for itself
+/// \param skip    null, or a flag in the memory of `exec`: where it is not zero by then, the products may be left out
 template <class ExecutionSpace>
 void multiply(const ExecutionSpace& exec, Int8Gemm<ExecutionSpace>& engine, const PlaneGeometry& geometry,
               const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace,
-              const std::string& region = Labels::multiply) {
+              const std::string& region = Labels::multiply, const std::int32_t* skip = nullptr) {
   ScopedRegion scoped(region);
-  engine.run(exec, geometry, rA, rB, P, accumulate, workspace);
+  if (skip != nullptr)
+    engine.run_unless(skip, exec, geometry, rA, rB, P, accumulate, workspace);
+  else
+    engine.run(exec, geometry, rA, rB, P, accumulate, workspace);
 }
 
 /// \brief The stages multiply and reduce by an engine that does both (can_reduce).

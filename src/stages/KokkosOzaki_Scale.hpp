@@ -118,13 +118,14 @@ void zero_padding(const ExecutionSpace& exec, std::int8_t* out, int planes, std:
 /// \brief Vectors quantised to 7 bits, q[v * ld + l]; zeros for those without an exponent.
 /// \param padded  vectors count .. padded-1 become zeros
 /// \param quantizer  the accurate bound's by default
+/// \param skip  null, or a flag in the memory of `exec`: where it is not zero by then, all may be left undone
 template <class ExecutionSpace, class Element, class Quantizer = QuantizeUp>
 void quantize(const ExecutionSpace& exec, const StageKernels* kernels, const VectorSet<Element>& vectors,
               const std::int32_t* exponent, std::int8_t* q, std::int64_t ld, std::int64_t padded,
-              const Quantizer& quantizer = {}) {
+              const Quantizer& quantizer = {}, [[maybe_unused]] const std::int32_t* skip = nullptr) {
   ScopedRegion region(Labels::scale);
   if constexpr (is_cuda_space_v<ExecutionSpace>) {
-    if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded, quantizer);
+    if (kernels != nullptr) return quantize_cuda(exec, vectors, exponent, q, ld, padded, quantizer, skip);
   }
   if (is_host_space_v<ExecutionSpace> && kernels != nullptr) {
     for_each_tile(exec, Labels::quantize, kernels, vectors,

@@ -28,6 +28,7 @@ struct QuantizeKernel {
   TileGrid grid;
   bool aligned;
   Quantizer quantizer;
+  const std::int32_t* skip;  // may be null
 
   static constexpr int row_words = quads_per_vector + 1;  // odd: neither direction conflicts
   static constexpr int scratch_bytes = tile_vectors * row_words * 4 + 16;
@@ -35,6 +36,7 @@ struct QuantizeKernel {
   __device__ static Bits magnitude(Bits bits) { return bits & static_cast<Bits>(~FormatOf<Bits>::sign); }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
+    if (skip != nullptr && *skip != 0) return;
     const int thread = team.team_rank();
     std::int64_t first_vector, chunk;
     grid.place(team.league_rank(), first_vector, chunk);
@@ -127,15 +129,16 @@ struct BoundMaximaKernel {
 
 template <class Element, class Quantizer>
 void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, const std::int32_t* exponent,
-                   std::int8_t* q, std::int64_t ld, std::int64_t padded, const Quantizer& quantizer) {
+                   std::int8_t* q, std::int64_t ld, std::int64_t padded, const Quantizer& quantizer,
+                   const std::int32_t* skip) {
   using namespace CudaStages;
   using Kernel = QuantizeKernel<Element, Quantizer>;
   const TileGrid grid(padded, ld);
-  Kokkos::parallel_for(
-      Labels::quantize,
-      typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
-          .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-      Kernel{vectors, exponent, q, ld, padded, grid, quads_are_aligned(component(vectors, 0)), quantizer});
+  Kokkos::parallel_for(Labels::quantize,
+                       typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
+                           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+                       Kernel{vectors, exponent, q, ld, padded, grid,
+                              quads_are_aligned(component(vectors, 0)), quantizer, skip});
 }
 
 inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& product, std::int32_t* row_maxima,
