@@ -180,7 +180,9 @@ Blocking PlanImpl<ExecutionSpace, Scalar>::choose_blocking(const Int8Gemm<Execut
     const double residue_bytes =
         (rows + cols) * products * m_num_moduli * static_cast<double>(round_up(blocking.kb, k_padding));
     std::int64_t& longer = blocking.mb >= blocking.nb ? blocking.mb : blocking.nb;
-    if (blocking.group > 1 && !m_engine_reduces) {
+    // A smaller group costs launches, which matter where the products are small.
+    const bool can_regroup = blocking.group > 1 && !m_engine_reduces;
+    if (can_regroup && (4 * output_bytes > residue_bytes || blocking.kb <= 1024)) {
       --blocking.group;
     } else if (residue_bytes > output_bytes && blocking.kb > 1024) {
       blocking.kb =
@@ -469,8 +471,9 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
   Impl::check_plan("GemmPlan", Impl::ScalarShape::of<Scalar>(), transA, transB, m, n, k, options);
   Impl::check_not_captured("GemmPlan", exec);
   m_context = std::make_unique<Impl::Context<ExecutionSpace>>(options.backend);
-  if (m > 0 && n > 0 && k > 0 && Impl::may_be_native(options)) {
-    m_context->native.prepare();
+  const bool is_empty = m == 0 || n == 0 || k == 0;
+  if (Impl::may_be_native(options) && (!is_empty || options.method == Method::native)) {
+    if (!is_empty) m_context->native.prepare();
     m_prefers_native = options.method == Method::native;
     m_was_native = m_prefers_native;
     m_native_reason = "native";
@@ -483,7 +486,7 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
       m_was_native = m_prefers_native;
     }
   }
-  if (m > 0 && n > 0 && k > 0 && Impl::chooses_from_data(options)) {
+  if (!is_empty && Impl::chooses_from_data(options)) {
     using Product = Impl::ComponentwiseProduct<ExecutionSpace, Scalar>;
     m_selection = std::make_unique<Impl::Selection>();
     m_componentwise = std::make_unique<Product>(m, n, k, options, *m_context->engine);
@@ -492,7 +495,7 @@ GemmPlan<ExecutionSpace, Scalar>::GemmPlan(ExternalWorkspace, const ExecutionSpa
         m_componentwise->plan("GemmPlan", options, Impl::max_moduli, *m_context->engine));
     return;
   }
-  if (m > 0 && n > 0 && k > 0) {
+  if (!is_empty) {
     m_impl = std::make_unique<Impl::PlanImpl<ExecutionSpace, Scalar>>("GemmPlan", m, n, k, options,
                                                                       *m_context->engine);
     m_workspace_bytes = m_impl->workspace_bytes();

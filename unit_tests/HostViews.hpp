@@ -56,8 +56,10 @@ using SpacesWithThreads = SpacesWithOpenMP;
 
 #if defined(KOKKOS_ENABLE_CUDA)
 using SpacesWithCuda = Append<SpacesWithThreads, Kokkos::Cuda>::type;
+using SpacesOfAnyThread = Append<SpacesWithOpenMP, Kokkos::Cuda>::type;
 #else
 using SpacesWithCuda = SpacesWithThreads;
+using SpacesOfAnyThread = SpacesWithOpenMP;
 #endif
 
 /// The host spaces of this Kokkos, for TYPED_TEST_SUITE.

@@ -74,7 +74,7 @@ struct Crossed<::testing::Types<Spaces...>, ::testing::Types<Scalars...>> {
 /// For TYPED_TEST_SUITE: every enabled space with every scalar.
 using ContractCases = Crossed<EnabledSpaces, ContractScalars>::type;
 /// Spaces that any thread of the host may use; Kokkos::Threads is for the one that initialised it.
-using HostThreadsCases = Crossed<SpacesWithOpenMP::types, ContractScalars>::type;
+using HostThreadsCases = Crossed<SpacesOfAnyThread::types, ContractScalars>::type;
 using RealContractCases = Crossed<EnabledSpaces, RealContractScalars>::type;
 using ComplexContractCases =
     Crossed<EnabledSpaces, ::testing::Types<Kokkos::complex<double>, Kokkos::complex<float>>>::type;

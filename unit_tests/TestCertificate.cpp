@@ -245,6 +245,36 @@ TYPED_TEST(CertifyStage, ListsWhatItCannotCertify) {
   EXPECT_NE(rule.moduli_for(got.bits, got.row_norm_2, got.col_norm_2), 0);
 }
 
+TYPED_TEST(CertifyStage, TheSecondLowerBoundIsLeftOutWhereItIsOfNoUse) {
+  constexpr std::int64_t most_open = 5;
+  for (const std::int64_t open : {0, 1, 5, 6, 100}) {
+    const auto record = std::make_unique<CertificateRecord>(CertificateRecord{-3, -4, 7, 8, open, 0});
+    Impl::settle_certificate(this->exec, most_open, record.get());
+    this->exec.fence();
+    const bool settled = open == 0 || open > most_open;
+    EXPECT_EQ(record->settled, settled ? 1 : 0);
+    EXPECT_EQ(record->bits, settled ? -3 : CertificateRecord::none);
+    EXPECT_EQ(record->least_bits, settled ? -4 : CertificateRecord::none);
+    EXPECT_EQ(record->open, settled ? open : 0);
+    EXPECT_EQ(record->row_norm_2, 7);
+    EXPECT_EQ(record->col_norm_2, 8);
+
+    // and what comes with the flag changes nothing
+    constexpr std::int64_t m = 70, n = 33, ld = 80;
+    std::vector<CertificateVector> vectors(
+        static_cast<std::size_t>(m + n),
+        CertificateVector::of(std::uint64_t{1} << 40, std::uint64_t{1} << 28));
+    std::vector<std::int32_t> coarse(static_cast<std::size_t>(ld * n), 1000), fine(coarse.size(), 1 << 20);
+    const Impl::CertificateRule rule{1000, 53, false};
+    Impl::certify(this->exec,
+                  Impl::CertifyBlock{m, n, ld, coarse.data(), fine.data(), nullptr, vectors.data(),
+                                     vectors.data() + m, 1000, rule.most_bits(), 1},
+                  Impl::OpenEntries{nullptr, 0, 0, 0, m}, record.get(), &record->settled);
+    this->exec.fence();
+    EXPECT_EQ(record->bits == (settled ? -3 : CertificateRecord::none), settled);
+  }
+}
+
 // ---- how close the choice is ------------------------------------------------------------------------
 
 /// Smallest number of moduli by the same rule with |A| |B| itself in place of its lower bounds (cut to an integer, which

@@ -423,6 +423,41 @@ TEST(DeviceTest, GemmEnqueuesOnItsStreamOnlyAndNeverWaits) {
   release_workspaces();  // of streams that are no more
 }
 
+TEST(DeviceTest, NativeProductsAreReplayedFromAGraphWithOtherData) {
+  GemmOptions options;
+  options.method = Method::native;
+  // By cuBLAS, and, where it does not take the operands, by inner products of our own. Integers: exact in any order.
+  for (const Placement& place : {Placement{0, 0, 1, false}, Placement{1, 2, 2, false}}) {
+    const std::int64_t m = 130, n = 70, k = 300;
+    const Stream stream(related_to_default);
+    const Device exec(stream);
+    DevicePlan plan(exec, 'N', 'N', m, n, k, options);
+    DeviceOperand<LayoutStride> a(integers(m, k, 9, 1), place), b(integers(k, n, 9, 2), place),
+        c(Matrix(m, n, 1.0), place);
+    for (const bool by_plan : {true, false}) {
+      const auto call = [&] {
+        if (by_plan)
+          plan.execute(exec, 2.0, a.view(), b.view(), 0.5, c.view());
+        else
+          gemm(exec, "N", "N", 2.0, a.view(), b.view(), 0.5, c.view(), options);
+      };
+      call();
+      exec.fence();
+      const Graph graph(stream, call);
+      EXPECT_GE(graph.nodes(), 1u);
+      for (std::uint64_t turn = 0; turn < 3; ++turn) {
+        const Matrix A = integers(m, k, 9, 10 + turn), B = integers(k, n, 9, 20 + turn), C(m, n, 4.0);
+        a.assign(A), b.assign(B), c.assign(C);
+        graph.replay();
+        EXPECT_TRUE(same_values(product<Host>(A, B, with_moduli(14), 2.0, 0.5, C), c.values()))
+            << "turn " << turn;
+      }
+    }
+    EXPECT_EQ(Method::native, plan.report().method);
+  }
+  release_workspaces();  // of streams that are no more
+}
+
 /// The message of the Error that the capture of `body` ends in; the capture itself must go on.
 template <class Body>
 std::string refusal(const Stream& stream, const Body& body) {

@@ -110,20 +110,24 @@ TYPED_TEST(GemmPlanTest, AppliesAlphaBetaAndTransposition) {
 }
 
 TYPED_TEST(GemmPlanTest, EmptySizesNeedNothing) {
-  for (const auto& [m, n, k] :
-       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{0, 5, 5}, {5, 0, 5}, {5, 4, 0}, {0, 0, 0}}) {
-    EXPECT_TRUE(Plan<TypeParam>::can_run(m, n, k));
-    EXPECT_EQ(0u, Plan<TypeParam>::workspace_bytes(m, n, k));
-    Plan<TypeParam> plan(TypeParam{}, 'N', 'N', m, n, k);
-    EXPECT_EQ(0u, plan.workspace_bytes());
-    const Operand<LayoutLeft> a(Matrix(m, k, quiet_nan)), b(Matrix(k, n, quiet_nan)), c(Matrix(m, n, 3.0));
-    plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 2.0, c.view());
-    TypeParam{}.fence();
-    EXPECT_TRUE(same_bits(Matrix(m, n, 6.0), c.values()));
-    plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 0.0, c.view());
-    TypeParam{}.fence();
-    EXPECT_TRUE(same_bits(Matrix(m, n, 0.0), c.values()));
-  }
+  for (const Method method : {Method::emulated, Method::native, Method::automatic})
+    for (const auto& [m, n, k] :
+         {std::tuple<std::int64_t, std::int64_t, std::int64_t>{0, 5, 5}, {5, 0, 5}, {5, 4, 0}, {0, 0, 0}}) {
+      GemmOptions options;
+      options.method = method;
+      EXPECT_TRUE(Plan<TypeParam>::can_run(m, n, k, options));
+      EXPECT_EQ(0u, Plan<TypeParam>::workspace_bytes(m, n, k, options));
+      Plan<TypeParam> plan(TypeParam{}, 'N', 'N', m, n, k, options);
+      EXPECT_EQ(0u, plan.workspace_bytes());
+      EXPECT_EQ(method == Method::native ? Method::native : Method::emulated, plan.report().method);
+      const Operand<LayoutLeft> a(Matrix(m, k, quiet_nan)), b(Matrix(k, n, quiet_nan)), c(Matrix(m, n, 3.0));
+      plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 2.0, c.view());
+      TypeParam{}.fence();
+      EXPECT_TRUE(same_bits(Matrix(m, n, 6.0), c.values()));
+      plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 0.0, c.view());
+      TypeParam{}.fence();
+      EXPECT_TRUE(same_bits(Matrix(m, n, 0.0), c.values()));
+    }
 }
 
 TYPED_TEST(GemmPlanTest, CanRunWhatTheConstructorTakes) {

@@ -245,6 +245,43 @@ TYPED_TEST(Int8GemmEngines, LongestSumsStayExact) {
   }
 }
 
+TYPED_TEST(Int8GemmEngines, WhatTheDeviceSkipsIsLeftUndone) {
+  using Memory = typename TypeParam::memory_space;
+  const TypeParam exec;
+  for (const Problem& problem : {Problem{300, 270, 200, 2}, Problem{17, 5, 130}}) {
+    const PlaneGeometry g = geometry_of(problem);
+    const auto entry = [this](int, std::int64_t, std::int64_t) { return this->random.int8(); };
+    const auto a = Kokkos::create_mirror_view_and_copy(
+        Memory(), make_planes(g.m, g.k, g.lda, g.stride_a, g.count, entry));
+    const auto b = Kokkos::create_mirror_view_and_copy(
+        Memory(), make_planes(g.n, g.k, g.ldb, g.stride_b, g.count, entry));
+    for (const std::string& name : this->names) {
+      SCOPED_TRACE(name + ": " + to_string(problem));
+      const auto engine = Impl::make_int8_gemm<TypeParam>(name.c_str());
+      engine->prepare();
+      const bool skips = engine->can_skip(g);
+      EXPECT_EQ(skips, name == "wgmma" && engine->can_reduce(g));
+      const Kokkos::View<char*, Memory> workspace("workspace", engine->workspace_bytes(g));
+      const auto flag = buffer<std::int32_t>(1, 0);
+      const auto products = [&](const std::int32_t* skip) {
+        const auto P = buffer<std::int32_t>(g.stride_p * g.count, -77);
+        const auto device_P = Kokkos::create_mirror_view_and_copy(Memory(), P);
+        Impl::multiply(exec, *engine, g, a.data(), b.data(), device_P.data(), false, workspace.data(),
+                       Impl::Labels::certify, skip);
+        exec.fence();
+        Kokkos::deep_copy(P, device_P);
+        return std::vector<std::int32_t>(P.data(), P.data() + P.size());
+      };
+      const auto expected = products(nullptr);
+      EXPECT_EQ(products(flag.data()), expected);
+      flag(0) = 1;
+      if (skips) {
+        EXPECT_EQ(products(flag.data()), std::vector<std::int32_t>(expected.size(), -77));
+      }
+    }
+  }
+}
+
 TYPED_TEST(Int8GemmEngines, ProductsOfTheVectors) {
   int cases = 0;
   for (const GemmVector& v : f64_vectors()) {

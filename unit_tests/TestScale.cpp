@@ -353,5 +353,27 @@ TYPED_TEST(QuantizeStage, EqualsPlainIntegersAndPadsWithZeros) {
     }
 }
 
+TYPED_TEST(QuantizeStage, WhatTheDeviceSkipsMayBeLeftUndone) {
+  const Rows<double> rows(33, std::vector<double>(200, 1.5));
+  const std::vector<std::int32_t> exponent(rows.size(), 0);
+  const PlacedVectors placed(rows, placements(33, 200).front());
+  const std::int64_t ld = 256, padded = 48;
+  constexpr std::int8_t poison = 0x55;
+  const auto flag = buffer<std::int32_t>(1, 0);
+  const auto quantized = [&](const std::int32_t* skip) {
+    const auto memory = buffer<std::int8_t>(ld * padded, poison);
+    Impl::quantize(this->exec, this->kernels, placed.set(), exponent.data(), memory.data(), ld, padded,
+                   Impl::QuantizeDown{2}, skip);
+    this->exec.fence();
+    return std::vector<std::int8_t>(memory.data(), memory.data() + memory.size());
+  };
+  const std::vector<std::int8_t> expected = quantized(nullptr);
+  EXPECT_EQ(expected.front(), Impl::QuantizeDown{2}(Impl::magnitude_bits(1.5), 0));
+  EXPECT_EQ(quantized(flag.data()), expected);
+  flag(0) = 1;
+  const bool skips = Impl::is_cuda_space_v<typename TypeParam::ExecutionSpace> && this->kernels != nullptr;
+  EXPECT_EQ(quantized(flag.data()), skips ? std::vector<std::int8_t>(expected.size(), poison) : expected);
+}
+
 }  // namespace
 }  // namespace KokkosOzaki::Testing

@@ -137,9 +137,9 @@ struct CertifyFunctor {
   KOKKOS_FUNCTION float limit_of(std::int32_t bits, int more) const {
     const std::int32_t exponent = bits + more;
     if (exponent < -60 || exponent > 60) return 0.0f;
-    const float power = exponent < 0 ? 1.0f / static_cast<float>(std::uint64_t{1} << -exponent)
-                                     : static_cast<float>(std::uint64_t{1} << exponent);
-    return static_cast<float>(block.constant) * power;
+    using Format = FormatOf<float>;
+    const auto field = static_cast<Format::Bits>(exponent + int{Format::bias});
+    return static_cast<float>(block.constant) * real_of<float>(field << int{Format::fraction_bits});
   }
 
   KOKKOS_FUNCTION void set_bits(Known& known, std::int32_t bits) const {
@@ -190,7 +190,14 @@ struct CertifyFunctor {
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     if (skip != nullptr && *skip != 0) return;
-    const std::int64_t column = index / row_groups, entry = column / col_groups;
+    // A 64-bit division costs as much as several entries.
+    const auto divided = [](std::int64_t x, std::int64_t y) {
+      return x <= 0xFFFFFFFF
+                 ? static_cast<std::int64_t>(static_cast<std::uint32_t>(x) / static_cast<std::uint32_t>(y))
+                 : x / y;
+    };
+    const std::int64_t column = divided(index, row_groups),
+                       entry = block.entries == 1 ? 0 : divided(column, col_groups);
     const std::int64_t i0 = (index - column * row_groups) * Rows, j0 = (column - entry * col_groups) * Cols;
     const CertificateVector *rows = block.rows + entry * block.row_pitch,
                             *cols = block.cols + entry * block.col_pitch;
@@ -229,23 +236,18 @@ struct CertifyFunctor {
   }
 };
 
-template <bool Fine, class ExecutionSpace>
+template <bool Fine, int Cols, class ExecutionSpace>
 void launch_certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEntries& open,
                     CertificateRecord* record, const std::int32_t* skip) {
   constexpr bool on_host = is_host_space_v<ExecutionSpace>;
-  constexpr int rows = on_host ? 64 : 4, cols = on_host ? 1 : 32, ahead = on_host ? 1 : 4;
+  constexpr int rows = on_host ? 64 : 4, cols = on_host ? 1 : Cols, ahead = on_host ? 1 : Cols / 8;
+  // Left alone, Kokkos 3.4 has blocks of one warp for so many registers, which fill half of a processor.
+  using Policy =
+      Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>, Kokkos::LaunchBounds<128, 8>>;
   const std::int64_t row_groups = (block.m + rows - 1) / rows, col_groups = (block.n + cols - 1) / cols;
-  const std::int64_t indices = row_groups * col_groups * block.entries;
-  const auto launch = [&](std::int64_t begin, std::int64_t end) {
-    Kokkos::parallel_for(
-        Labels::certify, Range<ExecutionSpace>(exec, begin, end),
-        CertifyFunctor<rows, cols, ahead, Fine>{block, open, record, skip, row_groups, col_groups});
-  };
-  // Of one product a few entries first, where thousands of threads would all start knowing nothing.
-  constexpr std::int64_t first = 4096;
-  const std::int64_t begin = !on_host && block.entries == 1 && indices > 16 * first ? first : 0;
-  if (begin != 0) launch(0, begin);
-  launch(begin, indices);
+  Kokkos::parallel_for(
+      Labels::certify, Policy(exec, 0, row_groups * col_groups * block.entries),
+      CertifyFunctor<rows, cols, ahead, Fine>{block, open, record, skip, row_groups, col_groups});
 }
 
 /// \brief The certificate of every entry of a block, joined with what the record holds already; of a batch, the records.
@@ -254,10 +256,18 @@ template <class ExecutionSpace>
 void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEntries& open,
              CertificateRecord* record, const std::int32_t* skip = nullptr) {
   ScopedRegion region(Labels::certify);
+  // Many columns an index where there are threads enough: what comes before the first one takes as long as twenty.
+  const bool many = block.m * block.n * block.entries >= std::int64_t{1} << 24;
+  const auto launch = [&](auto fine) {
+    if (many && !is_host_space_v<ExecutionSpace>)
+      launch_certify<decltype(fine)::value, 32>(exec, block, open, record, skip);
+    else
+      launch_certify<decltype(fine)::value, 8>(exec, block, open, record, skip);
+  };
   if (block.fine != nullptr)
-    launch_certify<true>(exec, block, open, record, skip);
+    launch(std::true_type{});
   else
-    launch_certify<false>(exec, block, open, record, skip);
+    launch(std::false_type{});
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -44,26 +44,40 @@ struct Digits {
   std::uint32_t word[Words];
 };
 
-/// As scaled_integer and signed_digits together.
+/// As scaled_integer and signed_digits together. Integers of two words are below 2^63 in magnitude, so that the leading bit
+/// of a number, once it is bit 62 of the fraction, never has to go up again: one shift to the right is all.
 template <int Words, class Bits>
 __device__ inline Digits<Words> digits_of(Bits bits, std::int32_t alpha, bool toward_zero) {
   using Format = FormatOf<Bits>;
   constexpr int sign_position = 8 * static_cast<int>(sizeof(Bits)) - 1;
+  constexpr int up = 62 - int{Format::fraction_bits};
   const int field = static_cast<int>(bits >> int{Format::fraction_bits}) & (2 * int{Format::bias} + 1);
-  std::uint64_t value = (bits & Bits{Format::fraction}) | (field != 0 ? Bits{Format::implicit} : Bits{0});
-  const int shift = alpha + (field != 0 ? field : 1) - int{Format::unit};
+  std::uint64_t value = bits & Bits{Format::fraction};
+  int shift = alpha + field - int{Format::unit};
+  if (field != 0) {
+    value |= Bits{Format::implicit};
+  } else {
+    // The leading bit in the place of the implicit one.
+    const int zeros = __clzll(static_cast<long long>(value)) - (63 - int{Format::fraction_bits});
+    value <<= zeros;
+    shift += 1 - zeros;
+  }
   std::uint64_t low;
   std::uint32_t high = 0;
-  if (shift < 0) {
+  if constexpr (Words == 2) {
+    const int down = up - shift, r = min(down, 63);
+    value <<= up;
+    if (!toward_zero) value += (((std::uint64_t{1} << 62) - 1) >> (63 - r)) + ((value >> r) & 1);
+    low = down <= 63 ? value >> r : 0;
+  } else if (shift < 0) {
     const int r = min(-shift, 63);
     if (!toward_zero) value += (std::uint64_t{1} << (r - 1)) - 1 + ((value >> r) & 1);
     low = value >> r;
   } else {
     low = shift < 64 ? value << shift : 0;
-    if constexpr (Words == 3)
-      high = static_cast<std::uint32_t>(shift == 0   ? 0
-                                        : shift < 64 ? value >> (64 - shift)
-                                                     : value << (shift - 64));
+    high = static_cast<std::uint32_t>(shift == 0   ? 0
+                                      : shift < 64 ? value >> (64 - shift)
+                                                   : value << (shift - 64));
   }
   if ((bits >> sign_position) != 0) {
     low = ~low + 1;

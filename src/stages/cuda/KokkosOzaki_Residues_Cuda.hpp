@@ -24,7 +24,7 @@ struct TiledOperand {
 
   TiledOperand(const ResidueOperandOf<Real>& operand, bool along_vectors, bool is_negated)
       : data(operand),
-        grid(operand.planes.padded, operand.planes.ld),
+        grid(TileGrid::fitted(operand.planes.padded, operand.planes.ld, along_vectors)),
         aligned(quads_are_aligned(operand.vectors)),
         unit_stride(along_vectors),
         negated(is_negated) {}
@@ -43,7 +43,7 @@ struct ResiduesKernel {
   const ModuliTable* table;
   bool toward_zero;
 
-  static constexpr int plane_bytes = tile_vectors * chunk_length * 4;
+  static constexpr int plane_bytes = tile_rows * chunk_length * 4;
   static constexpr int constant_words = 8;  // coefficients (3), start; inverse, shift, minus modulus, unused
   // The third word of digits has 16 bits only: 40 KiB at most, below what a block gets without asking for
   // more.
@@ -51,8 +51,8 @@ struct ResiduesKernel {
   static constexpr int digit_bytes = whole_words * plane_bytes + (Words == 3 ? plane_bytes / 2 : 0);
   static constexpr int scratch_bytes = digit_bytes + max_moduli * constant_words * 4 + 16;
 
-  __device__ static int swizzled(int vector, int quad) {
-    return vector * quads_per_vector + (((quad >> 2) + 8 * (quad & 3)) ^ (vector & 7));
+  __device__ static int swizzled(int row, int quad) {
+    return row * quads_per_row + (((quad >> 2) + 8 * (quad & 3)) ^ (row & 7));
   }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
@@ -61,12 +61,10 @@ struct ResiduesKernel {
     const TiledOperand<Real> operand = of_first ? this->first : second;
     const VectorSet<Real>& vectors = operand.data.vectors;
     const ResiduePlanes& planes = operand.data.planes;
-    std::int64_t first_vector, chunk;
-    operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
-    const std::int64_t first = chunk * chunk_length;
+    const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
     using Bits = typename FormatOf<Real>::Bits;
     Bits bits[quads_per_thread][4];
-    load_entries(vectors, operand.aligned, operand.unit_stride, first_vector, first, thread, bits);
+    load_entries(vectors, operand.aligned, operand.unit_stride, tile, thread, bits);
 
     if (operand.negated) {
 #pragma unroll
@@ -95,8 +93,9 @@ struct ResiduesKernel {
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r) {
       const QuadIndex at = quad_index(operand.unit_stride, thread, r);
-      const std::int64_t v = first_vector + at.vector;
-      const bool usable = v < vectors.count && operand.data.exponent[v] != flagged_vector;
+      const std::int64_t v = tile.vector(at.row);
+      if (v >= vectors.count) continue;
+      const bool usable = operand.data.exponent[v] != flagged_vector;
       const std::int32_t a = usable ? operand.data.alpha[v] : 0;
       std::uint32_t word[Words][4];
 #pragma unroll
@@ -105,27 +104,32 @@ struct ResiduesKernel {
 #pragma unroll
         for (int w = 0; w < Words; ++w) word[w][i] = digits.word[w];
       }
-      const int to = swizzled(at.vector, at.quad);
+      const int to = swizzled(at.row, at.quad);
       quads[to] = make_uint4(word[0][0], word[0][1], word[0][2], word[0][3]);
       if constexpr (Words >= 2)
-        quads[tile_vectors * quads_per_vector + to] =
-            make_uint4(word[1][0], word[1][1], word[1][2], word[1][3]);
+        quads[tile_rows * quads_per_row + to] = make_uint4(word[1][0], word[1][1], word[1][2], word[1][3]);
       if constexpr (Words == 3)
         short_quads[to] = make_uint2(__byte_perm(word[2][0], word[2][1], 0x5410),
                                      __byte_perm(word[2][2], word[2][3], 0x5410));
     }
     team.team_barrier();
 
-    const int vector = thread >> 3, part = thread & 7;
-    const std::int64_t v = first_vector + vector, l = first + 16 * part;
+    const int row = thread >> 3, part = thread & 7;
+    const std::int64_t v = tile.vector(row), l = tile.position(row) + 16 * part;
     if (v >= planes.padded || l >= planes.ld) return;
+    std::int8_t* out = planes.data + v * planes.ld + l;
+    if (v >= vectors.count) {
+      for (int p = 0; p < count; ++p, out += planes.plane_stride)
+        *reinterpret_cast<uint4*>(out) = make_uint4(0, 0, 0, 0);
+      return;
+    }
     std::uint32_t digit[Words][16];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int from = swizzled(vector, 4 * part + i);
+      const int from = swizzled(row, 4 * part + i);
 #pragma unroll
       for (int w = 0; w < whole_words; ++w) {
-        const uint4 quad = quads[w * (tile_vectors * quads_per_vector) + from];
+        const uint4 quad = quads[w * (tile_rows * quads_per_row) + from];
         digit[w][4 * i] = quad.x, digit[w][4 * i + 1] = quad.y;
         digit[w][4 * i + 2] = quad.z, digit[w][4 * i + 3] = quad.w;
       }
@@ -135,7 +139,6 @@ struct ResiduesKernel {
         digit[2][4 * i + 2] = quad.y & 0xFFFFu, digit[2][4 * i + 3] = quad.y >> 16;
       }
     }
-    std::int8_t* out = planes.data + v * planes.ld + l;
     // Modulus 256: the low bytes themselves.
     *reinterpret_cast<uint4*>(out) =
         make_uint4(low_bytes(digit[0][0], digit[0][1], digit[0][2], digit[0][3]),

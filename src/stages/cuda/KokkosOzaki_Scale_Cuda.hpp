@@ -30,28 +30,26 @@ struct QuantizeKernel {
   Quantizer quantizer;
   const std::int32_t* skip;  // may be null
 
-  static constexpr int row_words = quads_per_vector + 1;  // odd: neither direction conflicts
-  static constexpr int scratch_bytes = tile_vectors * row_words * 4 + 16;
+  static constexpr int row_words = quads_per_row + 1;  // odd: neither direction conflicts
+  static constexpr int scratch_bytes = tile_rows * row_words * 4 + 16;
 
   __device__ static Bits magnitude(Bits bits) { return bits & static_cast<Bits>(~FormatOf<Bits>::sign); }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
     if (skip != nullptr && *skip != 0) return;
     const int thread = team.team_rank();
-    std::int64_t first_vector, chunk;
-    grid.place(team.league_rank(), first_vector, chunk);
-    const std::int64_t first = chunk * chunk_length;
+    const Tile tile = grid.place(team.league_rank());
     const bool unit_stride = vectors.position_stride == 1;
     Bits bits[parts][quads_per_thread][4];
 #pragma unroll
     for (int part = 0; part < parts; ++part)
-      load_entries(component(vectors, part), aligned, unit_stride, first_vector, first, thread, bits[part]);
+      load_entries(component(vectors, part), aligned, unit_stride, tile, thread, bits[part]);
     auto* words =
         reinterpret_cast<std::uint32_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r) {
       const QuadIndex at = quad_index(unit_stride, thread, r);
-      const std::int64_t v = first_vector + at.vector;
+      const std::int64_t v = tile.vector(at.row);
       const std::int32_t e = v < vectors.count ? exponent[v] : zero_vector;
       std::uint32_t word = 0;
       if (e != zero_vector && e != flagged_vector) {
@@ -65,13 +63,13 @@ struct QuantizeKernel {
           word |= static_cast<std::uint32_t>(q) << (8 * i);
         }
       }
-      words[at.vector * row_words + at.quad] = word;
+      words[at.row * row_words + at.quad] = word;
     }
     team.team_barrier();
-    const int vector = thread >> 3, part = thread & 7;
-    const std::int64_t v = first_vector + vector, l = first + 16 * part;
+    const int row = thread >> 3, part = thread & 7;
+    const std::int64_t v = tile.vector(row), l = tile.position(row) + 16 * part;
     if (v >= padded || l >= ld) return;
-    const std::uint32_t* w = words + vector * row_words + 4 * part;
+    const std::uint32_t* w = words + row * row_words + 4 * part;
     *reinterpret_cast<uint4*>(out + v * ld + l) = make_uint4(w[0], w[1], w[2], w[3]);
   }
 };
@@ -133,7 +131,7 @@ void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, 
                    const std::int32_t* skip) {
   using namespace CudaStages;
   using Kernel = QuantizeKernel<Element, Quantizer>;
-  const TileGrid grid(padded, ld);
+  const TileGrid grid = TileGrid::fitted(padded, ld, vectors.position_stride == 1);
   Kokkos::parallel_for(Labels::quantize,
                        typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),

@@ -16,10 +16,10 @@ namespace CudaStages {
 /// A pair of 64-bit words of a tile that a thread reads or writes as 16 bytes: a warp has 512 contiguous
 /// bytes.
 struct PairIndex {
-  int vector, pair;
+  int row, pair;
 };
 constexpr int pairs_per_thread = 2 * quads_per_thread;
-constexpr int pairs_per_vector = chunk_length / 2;
+constexpr int pairs_per_row = chunk_length / 2;
 
 __device__ inline PairIndex pair_index(int thread, int r) {
   return {(thread >> 5) * quads_per_thread + r / 2, (thread & 31) + 32 * (r & 1)};
@@ -43,8 +43,8 @@ struct ScaledIntegersKernel {
   // Rows keep pairs on 16-byte boundaries, and vectors in different banks. Of the second word the low half
   // is enough: 80 bits.
   static constexpr int row = chunk_length + 2, short_row = chunk_length + 8;
-  static constexpr int low_bytes = tile_vectors * row * 8;
-  static constexpr int scratch_bytes = low_bytes + (Words == 3 ? tile_vectors * short_row * 2 : 0) + 16;
+  static constexpr int low_bytes = tile_rows * row * 8;
+  static constexpr int scratch_bytes = low_bytes + (Words == 3 ? tile_rows * short_row * 2 : 0) + 16;
 
   __device__ static void store(const ScaledIntegers& to, std::int64_t v, std::int64_t l, ulonglong2 low,
                                int2 high) {
@@ -58,9 +58,8 @@ struct ScaledIntegersKernel {
     const bool of_first = team.league_rank() < first_tiles;
     const Operand operand = of_first ? this->first : second;
     const VectorSet<double>& vectors = operand.data.vectors;
-    std::int64_t first_vector, chunk;
-    operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
-    const std::int64_t first = chunk * chunk_length;
+    const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
+    const std::int64_t first_vector = tile.first_vector, first = tile.first_position;
     const auto usable = [&](std::int64_t v) {
       return v < vectors.count && operand.data.exponent[v] != flagged_vector;
     };
@@ -71,7 +70,7 @@ struct ScaledIntegersKernel {
 #pragma unroll
       for (int r = 0; r < pairs_per_thread; ++r) {
         const PairIndex at = pair_index(thread, r);
-        const std::int64_t v = first_vector + at.vector, l = first + 2 * at.pair;
+        const std::int64_t v = first_vector + at.row, l = first + 2 * at.pair;
         const double* x = vectors.data + v * vectors.vector_stride + l;
         bits[r] = make_ulonglong2(0, 0);
         if (operand.aligned && v < vectors.count && l + 2 <= vectors.length) {
@@ -85,7 +84,7 @@ struct ScaledIntegersKernel {
 #pragma unroll
       for (int r = 0; r < pairs_per_thread; ++r) {
         const PairIndex at = pair_index(thread, r);
-        const std::int64_t v = first_vector + at.vector;
+        const std::int64_t v = first_vector + at.row;
         const bool use = usable(v);
         const std::int32_t alpha = use ? operand.data.alpha[v] : 0;
         const ScaledInteger x = scaled_integer(double_of(use ? bits[r].x : 0), alpha, toward_zero);
@@ -97,24 +96,24 @@ struct ScaledIntegersKernel {
     }
 
     std::uint64_t bits[quads_per_thread][4];
-    load_entries(vectors, false, first_vector, first, thread, bits);
+    load_entries(vectors, false, false, tile, thread, bits);
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
     auto* low = reinterpret_cast<std::uint64_t*>(shared);
     auto* high = reinterpret_cast<std::int16_t*>(shared + low_bytes);
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r) {
       const QuadIndex at = quad_index(false, thread, r);
-      const std::int64_t v = first_vector + at.vector;
+      const std::int64_t v = first_vector + at.row;
       const bool use = usable(v);
       const std::int32_t alpha = use ? operand.data.alpha[v] : 0;
       ScaledInteger a[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) a[i] = scaled_integer(double_of(use ? bits[r][i] : 0), alpha, toward_zero);
-      auto* pairs = reinterpret_cast<ulonglong2*>(low + at.vector * row + 4 * at.quad);
+      auto* pairs = reinterpret_cast<ulonglong2*>(low + at.row * row + 4 * at.quad);
       pairs[0] = make_ulonglong2(a[0].low, a[1].low);
       pairs[1] = make_ulonglong2(a[2].low, a[3].low);
       if constexpr (Words == 3)
-        *reinterpret_cast<short4*>(high + at.vector * short_row + 4 * at.quad) =
+        *reinterpret_cast<short4*>(high + at.row * short_row + 4 * at.quad) =
             make_short4(static_cast<short>(a[0].high), static_cast<short>(a[1].high),
                         static_cast<short>(a[2].high), static_cast<short>(a[3].high));
     }
@@ -124,11 +123,11 @@ struct ScaledIntegersKernel {
       const PairIndex at = pair_index(thread, r);
       int2 above = make_int2(0, 0);
       if constexpr (Words == 3) {
-        const short2 two = *reinterpret_cast<const short2*>(high + at.vector * short_row + 2 * at.pair);
+        const short2 two = *reinterpret_cast<const short2*>(high + at.row * short_row + 2 * at.pair);
         above = make_int2(two.x, two.y);
       }
-      store(operand.data.integers, first_vector + at.vector, first + 2 * at.pair,
-            *reinterpret_cast<const ulonglong2*>(low + at.vector * row + 2 * at.pair), above);
+      store(operand.data.integers, first_vector + at.row, first + 2 * at.pair,
+            *reinterpret_cast<const ulonglong2*>(low + at.row * row + 2 * at.pair), above);
     }
   }
 };
@@ -242,13 +241,13 @@ struct StoredResiduesKernel {
   const ModuliTable* table;
 
   static constexpr int constant_words = 8;
-  static constexpr int low_bytes = tile_vectors * chunk_length * 8;
-  static constexpr int digit_bytes = low_bytes + (Words == 3 ? tile_vectors * chunk_length * 2 : 0);
+  static constexpr int low_bytes = tile_rows * chunk_length * 8;
+  static constexpr int digit_bytes = low_bytes + (Words == 3 ? tile_rows * chunk_length * 2 : 0);
   static constexpr int scratch_bytes = digit_bytes + max_moduli * constant_words * 4 + 16;
 
   /// Neither the writes of consecutive pairs nor the reads of pairs that are 8 apart conflict.
   __device__ static int swizzled(int vector, int pair) {
-    return vector * pairs_per_vector + (pair ^ ((pair >> 3) & 7));
+    return vector * pairs_per_row + (pair ^ ((pair >> 3) & 7));
   }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
@@ -257,9 +256,8 @@ struct StoredResiduesKernel {
     const Operand operand = of_first ? this->first : second;
     const ScaledIntegers& from = operand.integers;
     const ResiduePlanes& planes = operand.planes;
-    std::int64_t first_vector, chunk;
-    operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
-    const std::int64_t first = chunk * chunk_length;
+    const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
+    const std::int64_t first_vector = tile.first_vector, first = tile.first_position;
 
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
     auto* pairs = reinterpret_cast<ulonglong2*>(shared);
@@ -269,7 +267,7 @@ struct StoredResiduesKernel {
 #pragma unroll
     for (int r = 0; r < pairs_per_thread; ++r) {
       const PairIndex at = pair_index(thread, r);
-      const std::int64_t v = first_vector + at.vector, l = first + 2 * at.pair;
+      const std::int64_t v = first_vector + at.row, l = first + 2 * at.pair;
       word[r] = v < from.padded && l < from.ld
                     ? __ldg(reinterpret_cast<const ulonglong2*>(from.low + v * from.ld + l))
                     : make_ulonglong2(0, 0);
@@ -279,7 +277,7 @@ struct StoredResiduesKernel {
 #pragma unroll
     for (int r = 0; r < pairs_per_thread; ++r) {
       const PairIndex at = pair_index(thread, r);
-      pairs[swizzled(at.vector, at.pair)] = word[r];
+      pairs[swizzled(at.row, at.pair)] = word[r];
     }
     if constexpr (Words == 3) {
 #pragma unroll
@@ -289,7 +287,7 @@ struct StoredResiduesKernel {
         const uint4 high = v < from.padded && l < from.ld
                                ? __ldg(reinterpret_cast<const uint4*>(from.high + v * from.ld + l))
                                : make_uint4(0, 0, 0, 0);
-        short_quads[vector * quads_per_vector + quad] =
+        short_quads[vector * quads_per_row + quad] =
             make_uint2(__byte_perm(high.x, high.y, 0x5410), __byte_perm(high.z, high.w, 0x5410));
       }
     }
@@ -304,7 +302,7 @@ struct StoredResiduesKernel {
       const ulonglong2 two = pairs[swizzled(vector, 8 * part + i)];
       std::uint32_t high[2] = {0, 0};
       if constexpr (Words == 3) {
-        const uint2 quad = short_quads[vector * quads_per_vector + 4 * part + i / 2];
+        const uint2 quad = short_quads[vector * quads_per_row + 4 * part + i / 2];
         const std::uint32_t both = i % 2 == 0 ? quad.x : quad.y;
         high[0] = both & 0xFFFFu, high[1] = both >> 16;
       }

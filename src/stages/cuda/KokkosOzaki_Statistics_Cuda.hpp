@@ -40,7 +40,7 @@ struct ChunkStatisticsKernel {
   Operand first, second;
   int first_tiles;
 
-  static constexpr int scratch_bytes = 8 * tile_vectors * 16 + 8;  // two sums and a key of every lane
+  static constexpr int scratch_bytes = 8 * tile_rows * 16 + 8;  // two sums and a key of every lane
   using Policy = TilePolicy<parts == 2 && sizeof(Bits) == 8 ? 2 : 4>;
 
   /// What the statistics keep of an entry: the high word of its magnitude and, in the place of the sign,
@@ -95,9 +95,7 @@ struct ChunkStatisticsKernel {
     const VectorSet<Element> vectors = of_first ? this->first.vectors : second.vectors;
     ChunkStatistics* out = of_first ? this->first.out : second.out;
     const TileGrid grid = of_first ? this->first.grid : second.grid;
-    std::int64_t first_vector, chunk;
-    grid.place(team.league_rank() - (of_first ? 0 : first_tiles), first_vector, chunk);
-    const std::int64_t first = chunk * chunk_length;
+    const Tile tile = grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
     const bool unit_stride = vectors.position_stride == 1;
 
     std::uint32_t key[quads_per_thread][4 * parts];
@@ -105,21 +103,27 @@ struct ChunkStatisticsKernel {
     for (int part = 0; part < parts; ++part) {
       Bits bits[quads_per_thread][4];
       load_entries(component(vectors, part), of_first ? this->first.aligned : second.aligned, unit_stride,
-                   first_vector, first, thread, bits);
+                   tile, thread, bits);
 #pragma unroll
       for (int r = 0; r < quads_per_thread; ++r)
 #pragma unroll
         for (int i = 0; i < 4; ++i) key[r][4 * part + i] = key_of(bits[r][i]);
     }
 
+    // By row, then, where a lane is a row, by warp.
+    auto* square_sums =
+        reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
+    auto* keys = reinterpret_cast<std::uint32_t*>(square_sums + 8 * tile_rows);
+    auto* sums = keys + 8 * tile_rows;
+    std::uint32_t largest = 0;
     if (unit_stride) {
-      // A vector's chunk is one warp: four vectors in turn.
+      // A row is one warp: four rows in turn.
 #pragma unroll
       for (int r = 0; r < quads_per_thread; ++r) {
         std::uint32_t of_lane = max(max(key[r][0], key[r][1]), max(key[r][2], key[r][3]));
 #pragma unroll
         for (int i = 4; i < 4 * parts; ++i) of_lane = max(of_lane, key[r][i]);
-        const std::uint32_t largest = __reduce_max_sync(0xFFFFFFFFu, of_lane);
+        largest = __reduce_max_sync(0xFFFFFFFFu, of_lane);
         const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
         std::uint64_t square_sum = 0;
         std::uint32_t sum = 0;
@@ -131,55 +135,57 @@ struct ChunkStatisticsKernel {
             __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(square_sum) & 0xFFFFFu);
         const std::uint32_t rest =
             __reduce_add_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(square_sum >> 20));
-        const std::int64_t v = first_vector + warp * quads_per_thread + r;
-        if (lane == 0 && v < vectors.count)
-          out[chunk * vectors.count + v] =
-              record(vectors, largest, (static_cast<std::uint64_t>(rest) << 20) + low, sum, v, first);
+        if (lane == 0) {
+          const int row = warp * quads_per_thread + r;
+          square_sums[row] = (static_cast<std::uint64_t>(rest) << 20) + low;
+          keys[row] = largest;
+          sums[row] = sum;
+        }
       }
-      return;
+    } else {
+      // A lane is a row, a warp 16 of its positions: the warps meet in shared memory.
+#pragma unroll
+      for (int r = 0; r < quads_per_thread; ++r)
+#pragma unroll
+        for (int i = 0; i < 4 * parts; ++i) largest = max(largest, key[r][i]);
+      keys[warp * tile_rows + lane] = largest;
+      team.team_barrier();
+#pragma unroll
+      for (int w = 0; w < 8; ++w) largest = max(largest, keys[w * tile_rows + lane]);
+      const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
+      std::uint64_t square_sum = 0;
+      std::uint32_t sum = 0;
+#pragma unroll
+      for (int r = 0; r < quads_per_thread; ++r)
+#pragma unroll
+        for (int i = 0; i < 4 * parts; ++i) add_entry(fixed_of(key[r][i], shift_base), square_sum, sum);
+      square_sums[warp * tile_rows + lane] = square_sum;
+      sums[warp * tile_rows + lane] = sum;
     }
-
-    // A lane is a vector, a warp 16 of its positions: the warps meet in shared memory.
-    auto* square_sums =
-        reinterpret_cast<std::uint64_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 8));
-    auto* keys = reinterpret_cast<std::uint32_t*>(square_sums + 8 * tile_vectors);
-    auto* sums = keys + 8 * tile_vectors;
-    std::uint32_t largest = 0;
-#pragma unroll
-    for (int r = 0; r < quads_per_thread; ++r)
-#pragma unroll
-      for (int i = 0; i < 4 * parts; ++i) largest = max(largest, key[r][i]);
-    keys[warp * tile_vectors + lane] = largest;
     team.team_barrier();
+    const std::int64_t v = tile.vector(lane), first = tile.position(lane);
+    if (warp != 0 || v >= vectors.count || first >= vectors.length) return;
+    std::uint64_t square_sum = square_sums[lane];
+    std::uint32_t sum = sums[lane];
+    if (unit_stride) {
+      largest = keys[lane];
+    } else {
 #pragma unroll
-    for (int w = 0; w < 8; ++w) largest = max(largest, keys[w * tile_vectors + lane]);
-    const int shift_base = static_cast<int>(field_of(largest)) + field_shift - 15;
-    std::uint64_t square_sum = 0;
-    std::uint32_t sum = 0;
-#pragma unroll
-    for (int r = 0; r < quads_per_thread; ++r)
-#pragma unroll
-      for (int i = 0; i < 4 * parts; ++i) add_entry(fixed_of(key[r][i], shift_base), square_sum, sum);
-    square_sums[warp * tile_vectors + lane] = square_sum;
-    sums[warp * tile_vectors + lane] = sum;
-    team.team_barrier();
-    const std::int64_t v = first_vector + lane;
-    if (warp == 0 && v < vectors.count) {
-      square_sum = 0, sum = 0;
-#pragma unroll
-      for (int w = 0; w < 8; ++w) {
-        square_sum += square_sums[w * tile_vectors + lane];
-        sum += sums[w * tile_vectors + lane];
+      for (int w = 1; w < 8; ++w) {
+        square_sum += square_sums[w * tile_rows + lane];
+        sum += sums[w * tile_rows + lane];
       }
-      out[chunk * vectors.count + v] = record(vectors, largest, square_sum, sum, v, first);
     }
+    out[first / chunk_length * vectors.count + v] = record(vectors, largest, square_sum, sum, v, first);
   }
 };
 
-/// \brief As JoinChunksFunctor, eight vectors a team and 64 threads a vector, for few and long vectors as well.
-/// The eight records of a chunk lie side by side.
+/// \brief As JoinChunksFunctor, a few vectors a team and many threads a vector, for few and long vectors as well.
+/// The records of a chunk lie side by side.
+/// \tparam TeamVectors  8; 2 where there are too few vectors for teams on all processors
+template <int TeamVectors>
 struct JoinChunksKernel {
-  static constexpr int team_vectors = 8, team_threads = 512, warps = team_threads / 32;
+  static constexpr int team_vectors = TeamVectors, team_threads = 512, warps = team_threads / 32;
   static constexpr int scratch_bytes = warps * team_vectors * 20 + 8;
   using Policy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
                                     Kokkos::LaunchBounds<team_threads, 2>>;
@@ -191,7 +197,7 @@ struct JoinChunksKernel {
   std::uint64_t* sum;  // may be null
   std::int32_t* any_flagged;
 
-  __device__ void operator()(const Policy::member_type& team) const {
+  __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank(), warp = thread / 32, in_team = thread % team_vectors;
     const std::int64_t v = static_cast<std::int64_t>(team.league_rank()) * team_vectors + in_team;
     const bool inside = v < first_count + second_count, of_first = v < first_count;
@@ -205,6 +211,8 @@ struct JoinChunksKernel {
     auto* maxima = reinterpret_cast<std::int32_t*>(sums + warps * team_vectors);
 
     std::int32_t e = zero_vector;
+    // Few teams: what counts is how many loads of each thread are under way.
+#pragma unroll 8
     for (std::int64_t c = begin; c < chunks; c += step) e = max(e, record[c * stride].exponent);
 #pragma unroll
     for (int distance = team_vectors; distance < 32; distance *= 2)
@@ -216,11 +224,14 @@ struct JoinChunksKernel {
 
     const bool has_sum = e != zero_vector && e != flagged_vector;
     std::uint64_t of_squares = 0, of_entries = 0;
-    if (has_sum)
+    if (has_sum) {
+#pragma unroll 8
       for (std::int64_t c = begin; c < chunks; c += step) {
-        of_squares += chunk_share(record[c * stride], e);
-        of_entries += chunk_sum_share(record[c * stride], e);
+        const ChunkStatistics of_chunk = record[c * stride];
+        of_squares += chunk_share(of_chunk, e);
+        of_entries += chunk_sum_share(of_chunk, e);
       }
+    }
 #pragma unroll
     for (int distance = team_vectors; distance < 32; distance *= 2) {
       of_squares += __shfl_xor_sync(0xFFFFFFFFu, of_squares, distance);
@@ -251,7 +262,8 @@ void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& 
                             const VectorSet<Element>& second, ChunkStatistics* chunks) {
   using namespace CudaStages;
   using Kernel = ChunkStatisticsKernel<Element>;
-  const TileGrid grid(first.count, first.length), second_grid(second.count, second.length);
+  const TileGrid grid = TileGrid::fitted(first.count, first.length, first.position_stride == 1),
+                 second_grid = TileGrid::fitted(second.count, second.length, second.position_stride == 1);
   const std::int64_t records = first.count * ((first.length + chunk_length - 1) / chunk_length);
   Kokkos::parallel_for(
       Labels::statistics_chunks,
@@ -267,12 +279,21 @@ inline void statistics_join_cuda(const Kokkos::Cuda& exec, const ChunkStatistics
                                  std::int64_t first_count, std::int64_t second_count, std::int64_t chunks,
                                  std::int32_t* exponent, std::uint64_t* square_sum, std::uint64_t* sum,
                                  std::int32_t* any_flagged) {
-  using Kernel = CudaStages::JoinChunksKernel;
-  const std::int64_t teams = (first_count + second_count + Kernel::team_vectors - 1) / Kernel::team_vectors;
-  Kokkos::parallel_for(Labels::statistics_join,
-                       Kernel::Policy(exec, static_cast<int>(teams), Kernel::team_threads, 1)
-                           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-                       Kernel{in, first_count, second_count, chunks, exponent, square_sum, sum, any_flagged});
+  const std::int64_t vectors = first_count + second_count;
+  const auto launch = [&](auto team_vectors) {
+    using Kernel = CudaStages::JoinChunksKernel<decltype(team_vectors)::value>;
+    const std::int64_t teams = (vectors + Kernel::team_vectors - 1) / Kernel::team_vectors;
+    Kokkos::parallel_for(
+        Labels::statistics_join,
+        typename Kernel::Policy(exec, static_cast<int>(teams), int{Kernel::team_threads}, 1)
+            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
+        Kernel{in, first_count, second_count, chunks, exponent, square_sum, sum, any_flagged});
+  };
+  constexpr std::int64_t few = 1024;
+  if (vectors < few && chunks > vectors)
+    launch(std::integral_constant<int, 2>{});
+  else
+    launch(std::integral_constant<int, 8>{});
 }
 
 }  // namespace KokkosOzaki::Impl

@@ -14,39 +14,75 @@
 
 namespace KokkosOzaki::Impl::CudaStages {
 
-// A tile is 32 vectors x 128 positions (one chunk), read once by a block of 256 threads, 16 entries a thread,
-// coalesced in either direction of the unit stride. Entries come in quads of 4 consecutive positions.
-constexpr int tile_vectors = 32;
+// A tile has 32 rows of 128 positions (one chunk), read once by a block of 256 threads, 16 entries a thread, coalesced in
+// either direction of the unit stride. Its rows are vectors, or, where there are few of those, a few consecutive chunks of
+// each. Entries come in quads of 4 consecutive positions.
+constexpr int tile_rows = 32;
 constexpr int tile_threads = 256;
 constexpr int quads_per_thread = 4;
-constexpr int quads_per_vector = chunk_length / 4;
+constexpr int quads_per_row = chunk_length / 4;
 
 /// \tparam MinBlocks  blocks that the registers must leave room for
 template <int MinBlocks>
 using TilePolicy = Kokkos::TeamPolicy<Kokkos::Cuda, Kokkos::IndexType<std::int64_t>,
                                       Kokkos::LaunchBounds<tile_threads, MinBlocks>>;
 
-/// \brief The tiles of a set of vectors, in the order of the blocks: along the positions first, so that what is
-/// at work at the same time writes long runs of memory.
-struct TileGrid {
-  std::uint32_t vector_tiles, chunks;
+/// Where the rows of a tile lie: 2^log_chunks of a vector; 1, or at least as many as a thread has quads.
+struct Tile {
+  std::int64_t first_vector, first_position;
+  int log_chunks;
 
-  TileGrid(std::int64_t vectors, std::int64_t positions)
-      : vector_tiles(static_cast<std::uint32_t>((vectors + tile_vectors - 1) / tile_vectors)),
-        chunks(static_cast<std::uint32_t>((positions + chunk_length - 1) / chunk_length)) {}
-
-  int tiles() const { return static_cast<int>(std::int64_t{vector_tiles} * chunks); }
-
-  __device__ void place(int tile, std::int64_t& first_vector, std::int64_t& chunk) const {
-    const auto index = static_cast<std::uint32_t>(tile);
-    first_vector = static_cast<std::int64_t>(index / chunks) * tile_vectors;
-    chunk = index % chunks;
+  __device__ std::int64_t vector(int row) const { return first_vector + (row >> log_chunks); }
+  __device__ std::int64_t position(int row) const {
+    return first_position + (row & ((1 << log_chunks) - 1)) * chunk_length;
+  }
+  /// Whether all of it lies in so many vectors of that length.
+  __device__ bool is_inside(std::int64_t vectors, std::int64_t length) const {
+    return first_vector + (tile_rows >> log_chunks) <= vectors &&
+           first_position + (chunk_length << log_chunks) <= length;
   }
 };
 
-/// Which vector and quad of the tile the thread's entry group `r` is.
+/// \brief The tiles of a set of vectors, in the order of the blocks: along the positions first, so that what is
+/// at work at the same time writes long runs of memory.
+struct TileGrid {
+  std::uint32_t vector_tiles, chunk_tiles;
+  int log_chunks;
+
+  TileGrid(std::int64_t vectors, std::int64_t positions, int log_chunks_of_vector = 0)
+      : vector_tiles(tiles_of(vectors, tile_rows >> log_chunks_of_vector)),
+        chunk_tiles(tiles_of(positions, std::int64_t{chunk_length} << log_chunks_of_vector)),
+        log_chunks(log_chunks_of_vector) {}
+
+  /// The form with the fewest empty rows; of those that are about as good, that with the fewest chunks of a vector.
+  /// \param unit_stride  of positions; otherwise the vectors of a tile have to be side by side
+  static TileGrid fitted(std::int64_t vectors, std::int64_t positions, bool unit_stride) {
+    TileGrid best(vectors, positions);
+    if (!unit_stride && vectors > tile_rows / 4) return best;
+    for (int log = 2; (1 << log) <= tile_rows; ++log) {
+      const TileGrid other(vectors, positions, log);
+      if (std::int64_t{other.tiles()} * 20 < std::int64_t{best.tiles()} * 19) best = other;
+    }
+    return best;
+  }
+
+  int tiles() const { return static_cast<int>(std::int64_t{vector_tiles} * chunk_tiles); }
+
+  __device__ Tile place(int tile) const {
+    const auto index = static_cast<std::uint32_t>(tile);
+    return {static_cast<std::int64_t>(index / chunk_tiles) * (tile_rows >> log_chunks),
+            static_cast<std::int64_t>(index % chunk_tiles) * (chunk_length << log_chunks), log_chunks};
+  }
+
+ private:
+  static std::uint32_t tiles_of(std::int64_t size, std::int64_t of_tile) {
+    return static_cast<std::uint32_t>((size + of_tile - 1) / of_tile);
+  }
+};
+
+/// Which row and quad of the tile the thread's entry group `r` is.
 struct QuadIndex {
-  int vector, quad;
+  int row, quad;
 };
 
 __device__ inline QuadIndex quad_index(bool unit_stride, int thread, int r) {
@@ -83,33 +119,68 @@ __device__ inline std::uint32_t load_bits(const float* x) {
   return __float_as_uint(__ldg(x));
 }
 
+template <class Bits>
+struct QuadBits {
+  Bits bits[4];
+};
+
+/// Of any vectors, inside or not. Out of line: its registers would be missed where this is not needed.
+template <class Real>
+__device__ __noinline__ QuadBits<typename FormatOf<Real>::Bits> load_quad_anywhere(VectorSet<Real> vectors,
+                                                                                   bool aligned,
+                                                                                   std::int64_t vector,
+                                                                                   std::int64_t position) {
+  QuadBits<typename FormatOf<Real>::Bits> quad{};
+  if (!vectors.holds(vector)) return quad;
+  const Real* x = vectors.at(vector, position);
+  if (aligned && position + 4 <= vectors.length && reinterpret_cast<std::uintptr_t>(x) % 16 == 0) {
+    load_quad(x, quad.bits);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (position + i < vectors.length) quad.bits[i] = load_bits(x + i * vectors.position_stride);
+  }
+  return quad;
+}
+
 /// The bits of the thread's 16 entries; zeros outside the vectors.
 /// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many vectors
 template <class Real>
 __device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned, bool unit_stride,
-                                    std::int64_t first_vector, std::int64_t first_position, int thread,
+                                    const Tile& tile, int thread,
                                     typename FormatOf<Real>::Bits (&bits)[quads_per_thread][4]) {
+  if (vectors.pitch == 0 && tile.is_inside(vectors.count, vectors.length)) {
+    // From one entry to the next without multiplications and questions.
+    const QuadIndex at = quad_index(unit_stride, thread, 0);
+    const Real* x = vectors.data + tile.vector(at.row) * vectors.vector_stride +
+                    (tile.position(at.row) + 4 * at.quad) * vectors.position_stride;
+    if (unit_stride) {
+      const std::int64_t next_row = tile.log_chunks == 0 ? vectors.vector_stride : chunk_length;
+#pragma unroll
+      for (int r = 0; r < quads_per_thread; ++r, x += next_row) {
+        if (aligned) {
+          load_quad(x, bits[r]);
+        } else {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) bits[r][i] = load_bits(x + i);
+        }
+      }
+    } else {
+#pragma unroll
+      for (int r = 0; r < quads_per_thread; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i, x += vectors.position_stride) bits[r][i] = load_bits(x);
+    }
+    return;
+  }
 #pragma unroll
   for (int r = 0; r < quads_per_thread; ++r) {
     const QuadIndex at = quad_index(unit_stride, thread, r);
-    const std::int64_t v = first_vector + at.vector, l = first_position + 4 * at.quad;
-    const bool inside = vectors.holds(v);
-    const Real* x = inside ? vectors.at(v, l) : nullptr;
-    if (aligned && inside && l + 4 <= vectors.length &&
-        (vectors.pointers == nullptr || reinterpret_cast<std::uintptr_t>(x) % 16 == 0)) {
-      load_quad(x, bits[r]);
-    } else {
+    const auto quad =
+        load_quad_anywhere(vectors, aligned, tile.vector(at.row), tile.position(at.row) + 4 * at.quad);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        bits[r][i] = inside && l + i < vectors.length ? load_bits(x + i * vectors.position_stride) : 0;
-    }
+    for (int i = 0; i < 4; ++i) bits[r][i] = quad.bits[i];
   }
-}
-template <class Real>
-__device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned, std::int64_t first_vector,
-                                    std::int64_t first_position, int thread,
-                                    typename FormatOf<Real>::Bits (&bits)[quads_per_thread][4]) {
-  load_entries(vectors, aligned, vectors.position_stride == 1, first_vector, first_position, thread, bits);
 }
 
 }  // namespace KokkosOzaki::Impl::CudaStages
