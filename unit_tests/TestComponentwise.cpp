@@ -274,8 +274,8 @@ TYPED_TEST(RealComponentwiseTest, LargeEntriesThatMeetZerosFarApartDoNotCount) {
     std::int64_t k;
     std::array<std::int64_t, 3> places;
   };
-  // In one chunk of the statistics (128 positions) and in three of them; in three of the eighths of k of which the first
-  // lower bound takes one; in three blocks of k (131008 positions).
+  // In one chunk of the statistics (128 positions) and in three of them; in three of the eighths of k of which
+  // the first lower bound takes one; in three blocks of k (131008 positions).
   const std::vector<Form> forms = {{1000, {3, 70, 127}},         {1000, {0, 500, 999}},
                                    {1000, {127, 128, 256}},      {16384, {100, 2048, 4096}},
                                    {16384, {7000, 9000, 16383}}, {300000, {131007, 131008, 262016}},

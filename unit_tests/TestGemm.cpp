@@ -349,8 +349,8 @@ void expect_products_of_constants(std::int64_t k, const std::vector<int>& number
   for (const int s : numbers_of_moduli) {
     SCOPED_TRACE("k=" + std::to_string(k) + " s=" + std::to_string(s));
     std::vector<double> constants = {1.0, 1.0 / 3.0, 127.0};
-    // 1 becomes 2^alpha. A little more than that has the residue 126 modulo 253: the largest sums that there are, but for
-    // those of the modulus 256, to which a lost 2^32 is nothing.
+    // 1 becomes 2^alpha. A little more than that has the residue 126 modulo 253: the largest sums that there
+    // are, but for those of the modulus 256, to which a lost 2^32 is nothing.
     const int alpha = ones.exponents(s, Bound::fast).alpha[0], last = std::min(alpha, 52);
     if (alpha >= 10) {
       mpz_class scaled_number = mpz_class(1) << static_cast<mp_bitcnt_t>(alpha);
