@@ -3,6 +3,7 @@
 
 #include <KokkosOzaki.hpp>
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -264,6 +265,54 @@ TYPED_TEST(RealComponentwiseTest, HardInnerProductsAreRight) {
     EXPECT_EQ(G::dot({std::ldexp(1.0, least), std::ldexp(1.0, least + 4)}, {1, 1}, accuracy),
               std::ldexp(17.0, least));
     EXPECT_EQ(G::dot({0, 0}, {1, 1}, accuracy), 0);
+  }
+}
+
+TYPED_TEST(RealComponentwiseTest, LargeEntriesThatMeetZerosFarApartDoNotCount) {
+  using G = GradedReal<TypeParam>;
+  struct Form {
+    std::int64_t k;
+    std::array<std::int64_t, 3> places;
+  };
+  // In one chunk of the statistics (128 positions) and in three of them; in three of the eighths of k of which
+  // the first lower bound takes one; in three blocks of k (131008 positions).
+  const std::vector<Form> forms = {{1000, {3, 70, 127}},         {1000, {0, 500, 999}},
+                                   {1000, {127, 128, 256}},      {16384, {100, 2048, 4096}},
+                                   {16384, {7000, 9000, 16383}}, {300000, {131007, 131008, 262016}},
+                                   {300000, {5, 140000, 299999}}};
+  for (const Accuracy& accuracy : {Accuracy::componentwise(), Accuracy::componentwise(1)})
+    for (const Form& form : forms)
+      for (std::size_t turn = 0; turn < 3; ++turn) {
+        const auto place = [&](std::size_t which) {
+          return static_cast<std::size_t>(form.places[(which + turn) % 3]);
+        };
+        std::vector<double> x(static_cast<std::size_t>(form.k)), y(x.size());
+        x[place(0)] = y[place(1)] = 0x1p60;
+        x[place(2)] = y[place(2)] = 1;
+        EXPECT_EQ(G::dot(x, y, accuracy), 1)
+            << "k=" << form.k << " places " << place(0) << " " << place(1) << " " << place(2);
+      }
+}
+
+TYPED_TEST(RealComponentwiseTest, AHardInnerProductAmongOrdinaryOnesIsRight) {
+  using G = GradedReal<TypeParam>;
+  struct Place {
+    std::int64_t i, j, large, one;
+  };
+  for (const Place& place : {Place{0, 0, 0, 1}, Place{17, 5, 40, 9}, Place{31, 31, 63, 0}}) {
+    SCOPED_TRACE("entry (" + std::to_string(place.i) + "," + std::to_string(place.j) + ")");
+    Random random(219);
+    auto A = G::matrix(32, 64, [&](std::int64_t, std::int64_t) { return random.unit() - 0.5; });
+    auto B = G::matrix(64, 32, [&](std::int64_t, std::int64_t) { return random.unit() - 0.5; });
+    for (std::int64_t l = 0; l < 64; ++l) A(place.i, l) = 0, B(l, place.j) = 0;
+    A(place.i, place.large) = 0x1p80f, B(place.large, place.j) = 0x1p-90f;
+    A(place.i, place.one) = B(place.one, place.j) = 1;
+    MatrixOf<typename G::R> C(32, 32);
+    const GemmReport report = G::multiply(A, B, {}, C);
+    EXPECT_EQ(C(place.i, place.j), 1 + 0x1p-10f);
+    EXPECT_STREQ(report.reason, "componentwise");
+    EXPECT_EQ(report.exact_entries, 1);
+    ASSERT_NO_FATAL_FAILURE(G::expect_bound(A, B, C, 64));
   }
 }
 

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,8 +35,8 @@ using Host = Kokkos::DefaultHostExecutionSpace;
 using DevicePlan = GemmPlan<Device, double>;
 
 /// An operand in the memory of the device.
-template <class Layout = LayoutLeft>
-using DeviceOperand = Operand<Layout, Kokkos::CudaSpace>;
+template <class Layout = LayoutLeft, class Scalar = double>
+using DeviceOperand = Operand<Layout, Kokkos::CudaSpace, Scalar>;
 
 /// Throws where CUDA itself fails.
 void require(cudaError_t status, const char* what) {
@@ -626,6 +627,70 @@ TEST(DeviceTest, CallsOnOneStreamFollowEachOther) {
   EXPECT_TRUE(same_bits(expected, x.values()));
 }
 
+/// Counts the entries whose bits are others.
+struct CountOtherBits {
+  Kokkos::View<const std::uint64_t*, Device, Kokkos::MemoryUnmanaged> expected, got;
+  Kokkos::View<int, Device> wrong;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+    if (expected(index) != got(index)) Kokkos::atomic_add(&wrong(), 1);
+  }
+};
+
+TEST(DeviceTest, SizesTakeTurnsOnTwoStreamsWithoutWaiting) {
+  constexpr int rounds = 40, rounds_of_a_workspace = 8;
+  const std::int64_t sizes[] = {64, 2048, 64};
+  const GemmOptions options = with_moduli(14);
+  const auto bits_of_view = [](const DeviceOperand<>& x) {
+    return Kokkos::View<const std::uint64_t*, Device, Kokkos::MemoryUnmanaged>(
+        reinterpret_cast<const std::uint64_t*>(x.view().data()), x.view().size());
+  };
+  const Stream stream[] = {Stream(unrelated_to_default), Stream(unrelated_to_default)};
+  {
+    const Device exec[] = {Device(stream[0]), Device(stream[1])};
+    std::vector<std::unique_ptr<DeviceOperand<>>> a, b, expected, c;  // c: of each stream
+    for (std::size_t which = 0; which < 3; ++which) {
+      const std::int64_t size = sizes[which];
+      a.push_back(std::make_unique<DeviceOperand<>>(uniform(size, size, -1, 1, 121 + 2 * which)));
+      b.push_back(std::make_unique<DeviceOperand<>>(uniform(size, size, -1, 1, 122 + 2 * which)));
+      const Matrix nothing(size, size, poison());
+      expected.push_back(std::make_unique<DeviceOperand<>>(nothing));
+      for (int i = 0; i < 2; ++i) c.push_back(std::make_unique<DeviceOperand<>>(nothing));
+      gemm(exec[0], "N", "N", 1.0, a[which]->view(), b[which]->view(), 0.0, expected[which]->view(), options);
+      exec[0].fence();
+    }
+    EXPECT_TRUE(same_bits(product<Host>(a[0]->values(), b[0]->values(), options), expected[0]->values()));
+    const Kokkos::View<int, Device> wrong("wrong");
+    Kokkos::fence();
+    std::size_t call = 0;  // each takes the other stream, so that every size comes to both
+    for (int round = 0; round < rounds; ++round) {
+      if (round % rounds_of_a_workspace == 0) {
+        exec[0].fence();
+        exec[1].fence();
+        release_workspaces();
+      }
+      for (std::size_t which = 0; which < 3; ++which, ++call) {
+        const std::size_t i = call % 2;
+        const DeviceOperand<>& result = *c[2 * which + i];
+        Kokkos::deep_copy(exec[i], result.view(), poison());
+        gemm(exec[i], "N", "N", 1.0, a[which]->view(), b[which]->view(), 0.0, result.view(), options);
+        Kokkos::parallel_for("count",
+                             Kokkos::RangePolicy<Device, Kokkos::IndexType<std::int64_t>>(
+                                 exec[i], 0, sizes[which] * sizes[which]),
+                             CountOtherBits{bits_of_view(*expected[which]), bits_of_view(result), wrong});
+      }
+    }
+    exec[0].fence();
+    exec[1].fence();
+    int wrong_entries = -1;
+    Kokkos::deep_copy(wrong_entries, wrong);
+    EXPECT_EQ(0, wrong_entries);
+    for (std::size_t j = 0; j < c.size(); ++j)
+      EXPECT_TRUE(same_bits(expected[j / 2]->values(), c[j]->values())) << sizes[j / 2];
+  }
+  release_workspaces();
+}
+
 // ---- memory that runs out ---------------------------------------------------------------------------
 
 TEST(DeviceTest, AWorkspaceBeyondTheDeviceIsRefused) {
@@ -709,34 +774,51 @@ TEST(DeviceTest, AFullDeviceIsReportedAndTheNextCallIsRight) {
 // ---- results of more than 2^31 entries --------------------------------------------------------------
 
 /// Entries that are not the exact product of integers.
+template <class Scalar>
 struct CountWrong {
-  Kokkos::View<const double**, LayoutLeft, Device> a, b;
-  const double* c;
+  Kokkos::View<const Scalar**, LayoutLeft, Device> a, b;
+  const Scalar* c;
   std::int64_t rows, k;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index, std::int64_t& wrong) const {
     const std::int64_t i = index % rows, j = index / rows;
-    double sum = 0;
+    Scalar sum = 0;
     for (std::int64_t l = 0; l < k; ++l) sum += a(i, l) * b(l, j);
     wrong += c[index] != sum;
   }
 };
 
+template <class Scalar>
+MatrixOf<Scalar> integers_of(std::int64_t rows, std::int64_t cols, std::int64_t largest, std::uint64_t seed) {
+  const Matrix re = integers(rows, cols, largest, seed);
+  if constexpr (std::is_same_v<Scalar, double>) {
+    return re;
+  } else {
+    const Matrix im = integers(rows, cols, largest, seed + 10);
+    MatrixOf<Scalar> x(rows, cols);
+    for (std::int64_t j = 0; j < cols; ++j)
+      for (std::int64_t i = 0; i < rows; ++i) x(i, j) = Scalar(re(i, j), im(i, j));
+    return x;
+  }
+}
+
 /// All entries of an m x n product of small integers.
+template <class Scalar = double>
 void expect_exact(std::int64_t m, std::int64_t n, std::int64_t k, const GemmOptions& options,
                   std::int64_t largest) {
   SCOPED_TRACE(describe(m, n, k, options));
-  const DeviceOperand<> a(integers(m, k, largest, 111)), b(integers(k, n, largest, 112));
+  using Entries = Kokkos::View<const Scalar**, LayoutLeft, Device>;
+  const DeviceOperand<LayoutLeft, Scalar> a(integers_of<Scalar>(m, k, largest, 111)),
+      b(integers_of<Scalar>(k, n, largest, 112));
   {
-    const Kokkos::View<double**, LayoutLeft, Device> c(
+    const Kokkos::View<Scalar**, LayoutLeft, Device> c(
         Kokkos::view_alloc(Kokkos::WithoutInitializing, std::string("c")), m, n);
-    Kokkos::deep_copy(c, poison());
-    gemm(Device{}, "N", "N", 1.0, a.view(), b.view(), 0.0, c, options);
+    Kokkos::deep_copy(c, poison_of<Scalar>());
+    gemm(Device{}, "N", "N", Scalar(1), a.view(), b.view(), Scalar(0), c, options);
     std::int64_t wrong = -1;
     Kokkos::parallel_reduce(
         "count", Kokkos::RangePolicy<Device, Kokkos::IndexType<std::int64_t>>(0, m * n),
-        CountWrong{Kokkos::View<const double**, LayoutLeft, Device>(a.view().data(), m, k),
-                   Kokkos::View<const double**, LayoutLeft, Device>(b.view().data(), k, n), c.data(), m, k},
+        CountWrong<Scalar>{Entries(a.view().data(), m, k), Entries(b.view().data(), k, n), c.data(), m, k},
         wrong);
     EXPECT_EQ(0, wrong) << "of " << m * n << " entries";
   }
@@ -772,11 +854,27 @@ TEST(DeviceTest, ResultsOfMoreThan2To31EntriesAreExact) {
   std::int64_t wrong = -1;
   Kokkos::parallel_reduce(
       "count", Kokkos::RangePolicy<Device, Kokkos::IndexType<std::int64_t>>(0, m * n),
-      CountWrong{Kokkos::View<const double**, LayoutLeft, Device>(a.view().data(), m, 1),
-                 Kokkos::View<const double**, LayoutLeft, Device>(b.view().data(), 1, n), c.data(), m, 1},
+      CountWrong<double>{Kokkos::View<const double**, LayoutLeft, Device>(a.view().data(), m, 1),
+                         Kokkos::View<const double**, LayoutLeft, Device>(b.view().data(), 1, n), c.data(), m,
+                         1},
       wrong);
   EXPECT_EQ(0, wrong);
   release_workspaces();
+}
+
+TEST(DeviceTest, ComplexResultsOfMoreThan2To32RealNumbersAreExact) {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  require(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  if (total_bytes < std::size_t{100} * 1000 * 1000 * 1000)
+    GTEST_SKIP() << "the device has " << total_bytes << " bytes, 100 GB are needed";
+  using Complex = Kokkos::complex<double>;
+  const std::int64_t m = 46341, n = 46341, k = 16;
+  ASSERT_GT(2 * m * n + m, std::int64_t{1} << 32);
+  expect_exact<Complex>(m, n, k, with_moduli(6), 1000);
+  // one pass over all of C: 43 GB of workspace beside 34 GB of results
+  GemmOptions whole = with_moduli(4);
+  whole.moduli_per_group = 1;
+  expect_exact<Complex>(m, n, k, whole, 20);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,11 +79,49 @@ TYPED_TEST(GemmTest, ReproducesTheVectors) {
 
 // ---- accuracy ---------------------------------------------------------------------------------------
 
+/// These rows and columns of x.
+Matrix part_of(const Matrix& x, const std::vector<std::int64_t>& rows,
+               const std::vector<std::int64_t>& cols) {
+  Matrix part(static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(cols.size()));
+  for (std::int64_t j = 0; j < part.cols(); ++j)
+    for (std::int64_t i = 0; i < part.rows(); ++i)
+      part(i, j) = x(rows[static_cast<std::size_t>(i)], cols[static_cast<std::size_t>(j)]);
+  return part;
+}
+
+std::vector<std::int64_t> all_below(std::int64_t size) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(size));
+  std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+  return numbers;
+}
+
 /// One pair of operands with its exact product and everything that its error bounds are made of.
 struct Problem {
-  Problem(const Matrix& a, const Matrix& b) : A(a), B(b), reference(reference_gemm(a, b)), model(a, b) {}
+  Problem(const Matrix& a, const Matrix& b) : Problem(a, b, all_below(a.rows()), all_below(b.cols())) {}
+
+  /// The exact product of some rows of A and some columns of B only; what is compared is theirs.
+  Problem(const Matrix& a, const Matrix& b, const std::vector<std::int64_t>& some_rows,
+          const std::vector<std::int64_t>& some_cols)
+      : A(a),
+        B(b),
+        rows(some_rows),
+        cols(some_cols),
+        reference(
+            reference_gemm(part_of(a, rows, all_below(a.cols())), part_of(b, all_below(b.rows()), cols))),
+        model(a, b) {}
+
+  Exponents exponents(int num_moduli, Bound bound) const {
+    Exponents all = model.exponents(num_moduli, bound);
+    const auto some = [](std::vector<int>& x, const std::vector<std::int64_t>& numbers) {
+      for (std::size_t v = 0; v < numbers.size(); ++v) x[v] = x[static_cast<std::size_t>(numbers[v])];
+      x.resize(numbers.size());
+    };
+    some(all.alpha, rows), some(all.beta, cols);
+    return all;
+  }
 
   Matrix A, B;
+  std::vector<std::int64_t> rows, cols;  // ascending
   ReferenceProduct reference;
   ExponentModel model;
 };
@@ -91,14 +130,14 @@ struct Problem {
 template <class Space>
 Matrix expect_within_bounds(const Problem& problem, const GemmOptions& options) {
   const ReferenceProduct& reference = problem.reference;
-  const std::int64_t m = reference.m, n = reference.n, k = reference.k;
+  const std::int64_t m = problem.A.rows(), n = problem.B.cols(), k = reference.k;
   GemmPlan<Space, double> plan(Space{}, 'N', 'N', m, n, k, options);
   const Operand<LayoutLeft> a(problem.A), b(problem.B), c(Matrix(m, n, poison()));
   plan.execute(Space{}, 1.0, a.view(), b.view(), 0.0, c.view());
   Space{}.fence();
-  const Matrix C = c.values();
+  const Matrix whole = c.values(), C = part_of(whole, problem.rows, problem.cols);
   const GemmReport report = plan.report();
-  const Exponents exponents = problem.model.exponents(report.num_moduli, options.bound);
+  const Exponents exponents = problem.exponents(report.num_moduli, options.bound);
   EXPECT_EQ(report.bound_used == Bound::accurate, exponents.candidates);
   EXPECT_TRUE(within(reference, C,
                      [&](std::int64_t i, std::int64_t j) {
@@ -109,7 +148,7 @@ Matrix expect_within_bounds(const Problem& problem, const GemmOptions& options) 
       reference, C,
       [&](std::int64_t i, std::int64_t j) { return normwise_bound(reference, report.error_bound, i, j); }))
       << "normwise, s=" << report.num_moduli << " " << name_of(options.bound) << " k=" << k;
-  return C;
+  return whole;
 }
 
 TYPED_TEST(GemmTest, StaysWithinTheBoundForEverySpreadAndNumberOfModuli) {
@@ -234,6 +273,20 @@ TYPED_TEST(GemmTest, PositiveDataNearTheRangeLimitNeverChangesSign) {
   }
 }
 
+TYPED_TEST(GemmTest, LargerPositiveProductsNearTheRangeLimitNeverChangeSign) {
+  const std::int64_t m = 128, n = 128, k = 4096;
+  const std::vector<std::int64_t> some = {0, 1, 15, 16, 63, 64, 100, 127};
+  const Problem problem(uniform(m, k, 0.9, 1.0, 63), uniform(k, n, 0.9, 1.0, 64), some, some);
+  for (const Bound bound : both_bounds)
+    for (const int s : {3, 4, 6, 9, 14, 17, 20}) {
+      const Matrix C = expect_within_bounds<TypeParam>(problem, with_moduli(s, bound));
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < m; ++i)
+          ASSERT_TRUE(C(i, j) > 0.9 * 0.9 * k / 2 && C(i, j) < 2.0 * k)
+              << C(i, j) << " at (" << i << "," << j << ") s=" << s << " " << name_of(bound);
+    }
+}
+
 TYPED_TEST(GemmTest, ProductsOfIntegersAreExact) {
   for (const std::int64_t k : {1, 3, 64, 129, 1000, 4096})
     for (int s = fewest_moduli(k); s <= 20; ++s)
@@ -263,32 +316,87 @@ TYPED_TEST(GemmTest, TallAndSkinnyShapesAreExact) {
         << m << "x" << n << "x" << k;
 }
 
-TYPED_TEST(GemmTest, LongInnerDimensionsDoNotOverflowTheEngine) {
-  // Equal entries: all residues along k are equal, so the INT32 sums grow as fast as they can.
-  const auto check = [](std::int64_t k, double c, int s) {
-    SCOPED_TRACE("k=" + std::to_string(k) + " c=" + std::to_string(c) + " s=" + std::to_string(s));
-    const ReferenceProduct one = reference_gemm(Matrix(1, k, c), Matrix(k, 1, c));
-    GemmPlan<TypeParam, double> plan(TypeParam{}, 'N', 'N', 2, 2, k, with_moduli(s));
-    const Operand<LayoutLeft> a(Matrix(2, k, c)), b(Matrix(k, 2, c)), out(Matrix(2, 2, poison()));
-    plan.execute(TypeParam{}, 1.0, a.view(), b.view(), 0.0, out.view());
-    TypeParam{}.fence();
-    const Matrix C = out.values();
-    EXPECT_TRUE(same_bits(Matrix(2, 2, C(0, 0)), C));
-    const double bound = plan.report().error_bound;
-    EXPECT_TRUE(within(one, Matrix(1, 1, C(0, 0)),
-                       [&](std::int64_t, std::int64_t) { return normwise_bound(one, bound, 0, 0); }));
-    if (s >= 17) {
-      EXPECT_TRUE(same_bits(one.rounded(), Matrix(1, 1, C(0, 0))));
-    }
+/// The product of matrices whose rows, or columns, consist of one of these numbers each.
+ReferenceProduct reference_of_constants(std::int64_t k, const std::vector<double>& constants) {
+  ReferenceProduct reference;
+  reference.m = reference.n = static_cast<std::int64_t>(constants.size()), reference.k = k;
+  const auto times_k = [k](const mpz_class& x, int exponent) {
+    return ExactNumber{mpz_class(x * static_cast<long>(k)), exponent};
   };
-  for (const double c : {1.0, 1.0 / 3.0, 127.0}) {
-    for (const std::int64_t k : {131007, 131008, 131009, 131071, 131072}) check(k, c, 17);
-    for (const std::int64_t k : {131072, 133145, 300000}) check(k, c, fewest_moduli(k));
-    check(300000, c, 17);
+  for (const double y : constants) {
+    std::int64_t u, v;
+    int e, f;
+    decompose(y, v, f);
+    for (const double x : constants) {
+      decompose(x, u, e);
+      const mpz_class product = mpz_class(static_cast<long>(u)) * static_cast<long>(v);
+      reference.exact.push_back(times_k(product, e + f));
+      reference.magnitude.push_back(to_real(reference.exact.back()));
+    }
+    const mpz_class square = mpz_class(static_cast<long>(v)) * static_cast<long>(v);
+    reference.row_norm.emplace_back(sqrt(to_real(times_k(square, 2 * f))) * (1 + power_of_two(-100)),
+                                    real_bits);
+    reference.row_abs_sum.push_back(to_real(times_k(mpz_class(static_cast<long>(v)), f)));
   }
-  for (int s = fewest_moduli(133145); s <= 20; ++s) check(133145, 1.0 / 3.0, s);
-  check(1 << 20, 1.0 / 3.0, 4);
-  check(1 << 20, 127.0, 17);
+  reference.col_norm = reference.row_norm, reference.col_abs_sum = reference.row_abs_sum;
+  return reference;
+}
+
+/// Equal entries: all residues along k are equal, so the INT32 sums grow as fast as they can.
+template <class Space>
+void expect_products_of_constants(std::int64_t k, const std::vector<int>& numbers_of_moduli) {
+  const ExponentModel ones(Matrix(1, k, 1.0), Matrix(k, 1, 1.0));
+  for (const int s : numbers_of_moduli) {
+    SCOPED_TRACE("k=" + std::to_string(k) + " s=" + std::to_string(s));
+    std::vector<double> constants = {1.0, 1.0 / 3.0, 127.0};
+    // 1 becomes 2^alpha. A little more than that has the residue 126 modulo 253: the largest sums that there
+    // are, but for those of the modulus 256, to which a lost 2^32 is nothing.
+    const int alpha = ones.exponents(s, Bound::fast).alpha[0], last = std::min(alpha, 52);
+    if (alpha >= 10) {
+      mpz_class scaled_number = mpz_class(1) << static_cast<mp_bitcnt_t>(alpha);
+      int more = 0;
+      for (; scaled_number % 253 != 126; ++more)
+        scaled_number += mpz_class(1) << static_cast<mp_bitcnt_t>(alpha - last);
+      constants.push_back(1 + std::ldexp(more, -last));
+    }
+    const auto size = static_cast<std::int64_t>(constants.size());
+    Matrix A(size, k);
+    for (std::int64_t l = 0; l < k; ++l)
+      for (std::int64_t i = 0; i < size; ++i) A(i, l) = constants[static_cast<std::size_t>(i)];
+    const ReferenceProduct reference = reference_of_constants(k, constants);
+
+    GemmPlan<Space, double> plan(Space{}, 'N', 'N', size, size, k, with_moduli(s));
+    const Operand<LayoutLeft> a(A), b(A.transposed()), c(Matrix(size, size, poison()));
+    plan.execute(Space{}, 1.0, a.view(), b.view(), 0.0, c.view());
+    Space{}.fence();
+    const Matrix C = c.values();
+    EXPECT_TRUE(same_bits(C.transposed(), C));
+    const double bound = plan.report().error_bound;
+    EXPECT_TRUE(within(reference, C, [&](std::int64_t i, std::int64_t j) {
+      return normwise_bound(reference, bound, i, j);
+    }));
+    if (s >= 17) {
+      EXPECT_TRUE(same_bits(reference.rounded(), C));
+    }
+  }
+}
+
+TYPED_TEST(GemmTest, LongInnerDimensionsDoNotOverflowTheEngine) {
+  const std::int64_t k = 133145;
+  std::vector<int> all;
+  for (int s = fewest_moduli(k); s <= 20; ++s) all.push_back(s);
+  expect_products_of_constants<TypeParam>(k, all);
+}
+
+TYPED_TEST(GemmTest, LongerInnerDimensionsDoNotOverflowTheEngine) {
+  for (const std::int64_t k : {131007, 131008, 131009, 131071})
+    expect_products_of_constants<TypeParam>(k, {17});
+  expect_products_of_constants<TypeParam>(131072, {3, 8, 17, 20});
+  expect_products_of_constants<TypeParam>(300000, {4, 11, 17, 20});
+}
+
+TYPED_TEST(GemmTest, AMillionPositionsDoNotOverflowTheEngine) {
+  expect_products_of_constants<TypeParam>(1 << 20, {4, 17, 20});
 }
 
 // ---- BLAS semantics ---------------------------------------------------------------------------------

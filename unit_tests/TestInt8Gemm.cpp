@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -12,11 +13,13 @@
 #include <stdexcept>
 
 #include "KokkosOzaki_Backends.hpp"
+#include "KokkosOzaki_Error.hpp"
 #include "KokkosOzaki_config.hpp"
 #include "StageReference.hpp"
 #include "StageTestSupport.hpp"
 #include "Vectors.hpp"
 #include "host/KokkosOzaki_HostKernels.hpp"
+#include "impl/KokkosOzaki_Planes.hpp"
 #include "stages/KokkosOzaki_Multiply.hpp"
 
 #if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
@@ -33,6 +36,7 @@ struct Problem {
   std::int64_t m, n, k;
   int count = 1;
   bool with_gaps = false;  // leading dimensions and plane strides larger than needed
+  std::int64_t step = 1;   // every so many rows and columns, and the last ones, are compared
 };
 
 std::string to_string(const Problem& p) {
@@ -113,9 +117,13 @@ void expect_exact(const std::string& name, const Problem& problem, bool accumula
   Kokkos::deep_copy(guard_on_host, guard);
   for (std::size_t i = 0; i < guard_bytes; ++i) ASSERT_EQ(guard_on_host(i), 0x6D) << "behind the workspace";
 
+  const auto is_compared = [&](std::int64_t v, std::int64_t vectors) {
+    return v % problem.step == 0 || v == vectors - 1;
+  };
   for (std::int64_t p = 0; p < g.count; ++p)
     for (std::int64_t j = 0; j < g.n; ++j)
       for (std::int64_t i = 0; i < g.m; ++i) {
+        if (!is_compared(i, g.m) || !is_compared(j, g.n)) continue;
         const std::int8_t* x = a.data() + p * g.stride_a + i * g.lda;
         const std::int8_t* y = b.data() + p * g.stride_b + j * g.ldb;
         const std::int64_t index = p * g.stride_p + j * g.ldp + i;
@@ -132,6 +140,26 @@ void expect_exact(const std::string& name, const Problem& problem, bool accumula
       ASSERT_EQ(P(static_cast<std::size_t>(index)), before(index)) << "outside at " << index;
     }
   }
+}
+
+TEST(Int8GemmGeometry, BlocksOfAllSizesArePaddedAsTheEnginesAreTold) {
+  const auto keeps_the_promise = [](const PlaneGeometry& g) {
+    const std::int64_t rows = Impl::round_up(g.m, 16), cols = Impl::round_up(g.n, 16),
+                       positions = Impl::round_up(g.k, 64);
+    return g.lda % 64 == 0 && g.ldb % 64 == 0 && g.lda >= positions && g.ldb >= positions &&
+           g.ldp % 16 == 0 && g.ldp >= rows && g.stride_a % 64 == 0 && g.stride_b % 64 == 0 &&
+           g.stride_p % 16 == 0 && g.stride_a >= g.lda * rows && g.stride_b >= g.ldb * cols &&
+           g.stride_p >= g.ldp * cols;
+  };
+  for (std::int64_t m = 1; m <= 70; ++m)
+    for (std::int64_t n = 1; n <= 70; ++n)
+      for (std::int64_t k = 1; k <= 70; ++k) {
+        const PlaneGeometry g = Impl::block_geometry(m, n, k, 1);
+        ASSERT_TRUE(g.m == m && g.n == n && g.k == k && g.count == 1);
+        ASSERT_TRUE(keeps_the_promise(g))
+            << m << "x" << n << "x" << k << ": lda " << g.lda << " ldb " << g.ldb << " ldp " << g.ldp
+            << " strides " << g.stride_a << " " << g.stride_b << " " << g.stride_p;
+      }
 }
 
 template <class ExecutionSpace>
@@ -426,6 +454,56 @@ TEST(Int8GemmCuda, LargeProductsAreExact) {
       for (const bool accumulate : {false, true})
         ASSERT_NO_FATAL_FAILURE(
             expect_exact<Kokkos::Cuda>(name, {m, n, 20, 3, true}, accumulate, entry, entry));
+}
+
+/// Many tiles, each with long sums: a pipeline over k that starts again for every tile.
+TEST(Int8GemmCuda, LargeProductsWithLongSumsAreExact) {
+  const auto minimum = [](int, std::int64_t, std::int64_t) { return std::int8_t{-128}; };
+  Random random(54);
+  const auto entry = [&random](int, std::int64_t, std::int64_t) { return random.int8(); };
+  for (const std::string& name : vendor_engines())
+    for (const std::int64_t k : {std::int64_t{4096}, std::int64_t{65536}, Impl::max_k_block}) {
+      ASSERT_NO_FATAL_FAILURE(
+          expect_exact<Kokkos::Cuda>(name, {300, 300, k, 1, false, 37}, false, entry, entry));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_exact<Kokkos::Cuda>(name, {300, 300, k, 3, true, 37}, true, entry, entry));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_exact<Kokkos::Cuda>(name, {300, 300, k, 1, false, 37}, true, minimum, minimum));
+    }
+}
+
+TEST(Int8GemmCuda, AFailingCallOfTheVendorIsReported) {
+  const std::vector<std::string> names = Impl::int8_gemm_names<Kokkos::Cuda>();
+  if (std::find(names.begin(), names.end(), "cublas") == names.end()) GTEST_SKIP() << "no cuBLAS here";
+  const Kokkos::Cuda exec;
+  const auto engine = Impl::make_int8_gemm<Kokkos::Cuda>("cublas");
+  engine->prepare();
+  for (const int count : {1, 2}) {
+    PlaneGeometry g = geometry_of({100, 40, 64, count});
+    const Kokkos::View<std::int8_t*, Kokkos::CudaSpace> a("a", static_cast<std::size_t>(g.stride_a * count)),
+        b("b", static_cast<std::size_t>(g.stride_b * count));
+    const Kokkos::View<std::int32_t*, Kokkos::CudaSpace> P("P", static_cast<std::size_t>(g.stride_p * count));
+    const Kokkos::View<char*, Kokkos::CudaSpace> workspace("workspace", engine->workspace_bytes(g));
+    const std::int64_t right_ldp = g.ldp;
+    g.ldp = 16;  // below the rows of the product
+    try {
+      engine->run(exec, g, a.data(), b.data(), P.data(), false, workspace.data());
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const BackendError& error) {
+      const std::string message = error.what();
+      const std::string call = count == 1 ? "cublasGemmEx" : "cublasGemmStridedBatchedEx";
+      EXPECT_NE(message.find("KokkosOzaki: " + call + " failed with status "), std::string::npos) << message;
+      EXPECT_NE(message.find("(CUBLAS_STATUS_INVALID_VALUE; m=100, n=40, k=64, planes="), std::string::npos)
+          << message;
+    }
+    // The next call is right.
+    g.ldp = right_ldp;
+    Kokkos::deep_copy(P, 7);
+    engine->run(exec, g, a.data(), b.data(), P.data(), false, workspace.data());
+    exec.fence();
+    const auto on_host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), P);
+    EXPECT_EQ(on_host(0), 0) << "the product of zeros";
+  }
 }
 
 #endif

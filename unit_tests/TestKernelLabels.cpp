@@ -223,6 +223,38 @@ TYPED_TEST(KernelLabelsTest, StagesRunInOrderAndOnce) {
   }
 }
 
+/// Kernels and regions of a product of the same numbers in these layouts.
+template <class Space, class LayoutA, class LayoutB, class LayoutC>
+std::pair<std::vector<std::string>, std::vector<std::string>> launches_of(const GemmOptions& options) {
+  const std::int64_t m = 70, n = 90, k = 300;
+  const Operand<LayoutA> a(spread(m, k, 1.0, 3));
+  const Operand<LayoutB> b(spread(k, n, 1.0, 4));
+  const Operand<LayoutC> c(Matrix(m, n, 0.5));
+  GemmPlan<Space, double> plan(Space{}, 'N', 'N', m, n, k, options);
+  const Recorder recorder;
+  plan.execute(Space{}, 1.0, a.view(), b.view(), 0.5, c.view());
+  Space{}.fence();
+  expect_labels();
+  return {events.kernels, events.regions};
+}
+
+TYPED_TEST(KernelLabelsTest, EveryLayoutTakesTheSameKernels) {
+  for (const char* backend : usable_backends<TypeParam>())
+    for (GemmOptions options : {with_moduli(14), with_moduli(14, Bound::accurate), GemmOptions{}}) {
+      SCOPED_TRACE(std::string(backend) + " " + name_of(options.bound) + ", " +
+                   std::to_string(options.num_moduli) + " moduli");
+      options.backend = backend;
+      const auto expected = launches_of<TypeParam, LayoutLeft, LayoutLeft, LayoutLeft>(options);
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutLeft, LayoutLeft, LayoutRight>(options)));
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutLeft, LayoutRight, LayoutLeft>(options)));
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutLeft, LayoutRight, LayoutRight>(options)));
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutRight, LayoutLeft, LayoutLeft>(options)));
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutRight, LayoutLeft, LayoutRight>(options)));
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutRight, LayoutRight, LayoutLeft>(options)));
+      EXPECT_EQ(expected, (launches_of<TypeParam, LayoutRight, LayoutRight, LayoutRight>(options)));
+    }
+}
+
 TYPED_TEST(KernelLabelsTest, ASecondGemmOfTheSameSizeAllocatesNothing) {
   Operands x(50, 60, 300), smaller(20, 30, 10);
   const auto run = [](const Operands& y, const GemmOptions& options) {
