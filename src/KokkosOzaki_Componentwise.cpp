@@ -2,8 +2,6 @@
 #include "impl/KokkosOzaki_Componentwise.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <string>
 
 #include "impl/KokkosOzaki_Batch.hpp"
@@ -122,6 +120,7 @@ ComponentwiseProduct<ExecutionSpace, Scalar>::ComponentwiseProduct(std::int64_t 
       m_k(k),
       m_constant(certificate_constant(options.accuracy, k)),
       m_rule{parts_of_v<Scalar> * k, precision_v<Scalar>, options.rounding == Rounding::toward_zero},
+      m_table(m_rule.table()),
       m_capacity(std::min(m * n, std::max(least_capacity, m * n / entries_per_slot))),
       m_mb(m),
       m_nb(n),
@@ -176,11 +175,14 @@ PlanImpl<ExecutionSpace, Scalar> ComponentwiseProduct<ExecutionSpace, Scalar>::p
 }
 
 template <class ExecutionSpace, class Scalar>
-bool ComponentwiseProduct<ExecutionSpace, Scalar>::can_skip(const Int8Gemm<ExecutionSpace>& engine) const {
-  // Below that the host would be waited for: its empty launches take longer than a second wait.
+bool ComponentwiseProduct<ExecutionSpace, Scalar>::device_chooses(
+    const Int8Gemm<ExecutionSpace>& engine) const {
+  // Below that the device would wait for the host, whose empty launches take longer than a second wait.
   constexpr double least = 0x1p+35;
-  return static_cast<double>(m_m) * static_cast<double>(m_n) * static_cast<double>(m_k) >= least &&
-         engine.can_skip(block_geometry(m_mb, m_nb, m_kb, 1));
+  const bool one_block = m_mb >= m_m && m_nb >= m_n;
+  return one_block &&
+         static_cast<double>(m_m) * static_cast<double>(m_n) * static_cast<double>(m_k) >= least &&
+         engine.can_skip(block_geometry(m_m, m_n, m_kb, 1));
 }
 
 template <class ExecutionSpace, class Scalar>
@@ -268,42 +270,34 @@ Selection ComponentwiseProduct<ExecutionSpace, Scalar>::select(
     bounds = wanted;
     read();
   };
-  const Bounds coarse{first, 0, 0}, with_small{first, fine_positions(whole), 0};
+  const std::int64_t fine = fine_positions(whole);
+  const bool is_whole = first == whole;
   // A few open entries: where products of small entries are lost in the coarse bound over the first positions, they are
   // in the whole one, too. The fine one sees them.
-  const std::int64_t a_few = first < whole ? m_m * m_n / 2 : m_m * m_n;
-  if (can_skip(*context.engine)) {
+  const std::int64_t a_few = m_m * m_n / 2;
+  if (device_chooses(*context.engine)) {
     reset_certificate(exec, kept.record);
-    enqueue(coarse, nullptr);
-    bounds = coarse;
-    settle_certificate(exec, a_few, kept.record);
-    enqueue(with_small, &kept.record->settled);
+    enqueue({first, 0, 0}, nullptr);
+    bounds.coarse = first;
+    choose_bound(exec, m_table, is_whole, a_few, kept.record);
+    if (!is_whole) {
+      enqueue({whole, 0, 0}, &kept.record->skip_whole);
+      choose_fine_bound(exec, kept.record);
+    }
+    enqueue({first, fine, 0}, &kept.record->skip_fine);  // with the coarse one that is there
     read();
-    if (found.settled == 0) bounds = with_small;
+    if (found.skip_whole == 0) bounds.coarse = whole;
+    if (found.skip_fine == 0) bounds.fine = fine;
   } else {
-    find(coarse);
-    if (found.open != 0 && found.open <= a_few) find(with_small);
-  }
-  if (bounds.fine == 0) {
-    if (const int num_moduli = accepted(found, first == whole); num_moduli != 0)
+    find({first, 0, 0});
+    if (const int num_moduli = m_table.accepted(found, is_whole); num_moduli != 0)
       return {num_moduli, 0, false};
-    if (first < whole) find({whole, 0, 0});
-    if (found.open != 0) find({whole, with_small.fine, 0});
+    if (!is_whole && (found.open == 0 || found.open > a_few)) find({whole, 0, 0});
+    if (found.open != 0) find({bounds.coarse, fine, 0});
   }
   if (found.open != 0) find({whole, whole, m_k});
-  return {m_rule.moduli_for(found.bits, found.row_norm_2, found.col_norm_2), found.open,
+  return {m_table.moduli_for(found.bits, found.row_norm_2, found.col_norm_2), found.open,
           found.open > m_capacity};
-}
-
-template <class ExecutionSpace, class Scalar>
-int ComponentwiseProduct<ExecutionSpace, Scalar>::accepted(const CertificateRecord& found,
-                                                           bool is_whole) const {
-  if (found.open != 0) return 0;
-  const auto moduli_for = [&](std::int32_t bits) {
-    return m_rule.moduli_for(bits, found.row_norm_2, found.col_norm_2);
-  };
-  const int num_moduli = moduli_for(found.bits);
-  return is_whole || num_moduli <= moduli_for(found.least_bits) + 1 ? num_moduli : 0;
 }
 
 // ---- a batch ----------------------------------------------------------------------------------------
@@ -432,16 +426,8 @@ std::vector<int> ComponentwiseProduct<ExecutionSpace, Scalar>::select_batch(
   }
   std::vector<int> num_moduli;
   num_moduli.reserve(found.size());
-  // Entries of one kind have the same answer, which takes long arithmetic.
-  std::map<std::array<std::int32_t, 4>, int> known;
-  for (const CertificateRecord& record : found) {
-    const bool is_open = record.open != 0;
-    const std::array<std::int32_t, 4> question{is_open ? 0 : record.bits, is_open ? 1 : record.least_bits,
-                                               record.row_norm_2, record.col_norm_2};
-    const auto [answer, is_new] = known.try_emplace(question, 0);
-    if (is_new) answer->second = accepted(record, first == whole);
-    num_moduli.push_back(answer->second);
-  }
+  for (const CertificateRecord& record : found)
+    num_moduli.push_back(m_table.accepted(record, first == whole));
   return num_moduli;
 }
 

@@ -68,9 +68,9 @@ TEST(Certificate, TwentyModuliAreEnoughForEverySecondOrderTerm) {
     for (const std::int64_t k : {std::int64_t{1}, std::int64_t{131008}, (std::int64_t{1} << 32) - 1}) {
       const Impl::CertificateRule rule{k, precision, true};
       EXPECT_EQ(rule.half_bits(Impl::max_moduli), 77);
-      EXPECT_GE(77, rule.second_order_bits(17, 17));
-      EXPECT_EQ(rule.moduli_for(rule.most_bits(), 17, 17), Impl::max_moduli);
-      EXPECT_EQ(rule.moduli_for(rule.most_bits() + 1, 17, 17), 0);
+      EXPECT_GE(77, rule.table().second_order_bits(17, 17));
+      EXPECT_EQ(rule.table().moduli_for(rule.most_bits(), 17, 17), Impl::max_moduli);
+      EXPECT_EQ(rule.table().moduli_for(rule.most_bits() + 1, 17, 17), 0);
     }
 }
 
@@ -182,12 +182,12 @@ class CertifyStage : public StageTest<Variant> {
         ASSERT_EQ(bits, need.get<int>());
         ASSERT_LE(got.least_bits, got.bits);
       }
-      const int q = rule.second_order_bits(got.row_norm_2, got.col_norm_2);
+      const int q = rule.table().second_order_bits(got.row_norm_2, got.col_norm_2);
       if (second_order.has_value()) {
         ASSERT_EQ(q, *second_order);
       }
       if (selected == 0 && got.open == 0)
-        selected = rule.moduli_for(got.bits, got.row_norm_2, got.col_norm_2);
+        selected = rule.table().moduli_for(got.bits, got.row_norm_2, got.col_norm_2);
     }
     ASSERT_EQ(selected, s.is_null() ? 0 : s.get<int>());
   }
@@ -242,37 +242,61 @@ TYPED_TEST(CertifyStage, ListsWhatItCannotCertify) {
   std::vector<std::int64_t> open;
   const CertificateRecord got = this->run(a, b, 3, 3, true, rule, &open);
   EXPECT_EQ(open, (std::vector<std::int64_t>{0}));
-  EXPECT_NE(rule.moduli_for(got.bits, got.row_norm_2, got.col_norm_2), 0);
+  EXPECT_NE(rule.table().moduli_for(got.bits, got.row_norm_2, got.col_norm_2), 0);
 }
 
-TYPED_TEST(CertifyStage, TheSecondLowerBoundIsLeftOutWhereItIsOfNoUse) {
-  constexpr std::int64_t most_open = 5;
-  for (const std::int64_t open : {0, 1, 5, 6, 100}) {
-    const auto record = std::make_unique<CertificateRecord>(CertificateRecord{-3, -4, 7, 8, open, 0});
-    Impl::settle_certificate(this->exec, most_open, record.get());
-    this->exec.fence();
-    const bool settled = open == 0 || open > most_open;
-    EXPECT_EQ(record->settled, settled ? 1 : 0);
-    EXPECT_EQ(record->bits, settled ? -3 : CertificateRecord::none);
-    EXPECT_EQ(record->least_bits, settled ? -4 : CertificateRecord::none);
-    EXPECT_EQ(record->open, settled ? open : 0);
-    EXPECT_EQ(record->row_norm_2, 7);
-    EXPECT_EQ(record->col_norm_2, 8);
+TYPED_TEST(CertifyStage, TheDeviceChoosesTheLowerBoundThatFollows) {
+  const Impl::CertificateRule rule{1000, 53, false};
+  const Impl::CertificateTable table = rule.table();
+  constexpr std::int64_t a_few = 5;
+  // The second number of bits is what could be reached: more than one modulus less, or not.
+  const std::int32_t far = rule.half_bits(15) - rule.needed_bits(0),
+                     near = rule.half_bits(14) - rule.needed_bits(0),
+                     little = rule.half_bits(12) - rule.needed_bits(0);
+  ASSERT_EQ(table.moduli_for(far, 9, 9), 15);
+  ASSERT_EQ(table.moduli_for(little, 9, 9), 12);
+  for (const bool is_whole : {false, true})
+    for (const std::int64_t open : {0, 1, 5, 6, 100})
+      for (const std::int32_t least : {near, little}) {
+        const auto record =
+            std::make_unique<CertificateRecord>(CertificateRecord{far, least, 9, 9, open, 7, 7});
+        Impl::choose_bound(this->exec, table, is_whole, a_few, record.get());
+        this->exec.fence();
+        const bool done = open == 0 && (is_whole || least == near);
+        const bool whole = !done && !is_whole && (open == 0 || open > a_few);
+        EXPECT_EQ(table.accepted({far, least, 9, 9, open, 0, 0}, is_whole), done ? 15 : 0);
+        EXPECT_EQ(record->skip_whole == 0, whole);
+        EXPECT_EQ(record->skip_fine == 0, !done && !whole);
+        EXPECT_EQ(record->bits, done ? far : CertificateRecord::none);
+        EXPECT_EQ(record->least_bits, done ? least : CertificateRecord::none);
+        EXPECT_EQ(record->open, 0);
+        EXPECT_EQ(record->row_norm_2, 9);
 
-    // and what comes with the flag changes nothing
-    constexpr std::int64_t m = 70, n = 33, ld = 80;
-    std::vector<CertificateVector> vectors(
-        static_cast<std::size_t>(m + n),
-        CertificateVector::of(std::uint64_t{1} << 40, std::uint64_t{1} << 28));
-    std::vector<std::int32_t> coarse(static_cast<std::size_t>(ld * n), 1000), fine(coarse.size(), 1 << 20);
-    const Impl::CertificateRule rule{1000, 53, false};
-    Impl::certify(this->exec,
-                  Impl::CertifyBlock{m, n, ld, coarse.data(), fine.data(), nullptr, vectors.data(),
-                                     vectors.data() + m, 1000, rule.most_bits(), 1},
-                  Impl::OpenEntries{nullptr, 0, 0, 0, m}, record.get(), &record->settled);
-    this->exec.fence();
-    EXPECT_EQ(record->bits == (settled ? -3 : CertificateRecord::none), settled);
-  }
+        // What comes with a flag that is set changes nothing.
+        constexpr std::int64_t m = 70, n = 33, ld = 80;
+        const std::vector<CertificateVector> vectors(
+            static_cast<std::size_t>(m + n),
+            CertificateVector::of(std::uint64_t{1} << 40, std::uint64_t{1} << 28));
+        const std::vector<std::int32_t> coarse(static_cast<std::size_t>(ld * n), 1000),
+            fine(coarse.size(), 1 << 20);
+        const std::int32_t before = record->bits;
+        Impl::certify(this->exec,
+                      Impl::CertifyBlock{m, n, ld, coarse.data(), fine.data(), nullptr, vectors.data(),
+                                         vectors.data() + m, 1000, rule.most_bits(), 1},
+                      Impl::OpenEntries{nullptr, 0, 0, 0, m}, record.get(), &record->skip_fine);
+        this->exec.fence();
+        EXPECT_EQ(record->bits == before, record->skip_fine != 0);
+
+        // After the coarse one over all positions the fine one follows where entries are open.
+        for (const std::int64_t still_open : {0, 3}) {
+          CertificateRecord& next = *record;
+          next = {far, least, 9, 9, still_open, whole ? 0 : 1, 1};
+          Impl::choose_fine_bound(this->exec, &next);
+          this->exec.fence();
+          EXPECT_EQ(next.skip_fine == 0, whole && still_open != 0);
+          EXPECT_EQ(next.bits, whole && still_open != 0 ? CertificateRecord::none : far);
+        }
+      }
 }
 
 // ---- how close the choice is ------------------------------------------------------------------------
@@ -304,7 +328,7 @@ int moduli_with_the_exact_product(const std::vector<double>& A, const std::vecto
           bits, Impl::certificate_bits(Impl::certificate_error(x, y), static_cast<std::uint64_t>(c) * g));
       rows = std::max(rows, x.norm_2), cols = std::max(cols, y.norm_2);
     }
-  return rule.moduli_for(bits, rows, cols);
+  return rule.table().moduli_for(bits, rows, cols);
 }
 
 TEST(Certificate, TheChoiceIsCloseToThatWithTheExactProduct) {

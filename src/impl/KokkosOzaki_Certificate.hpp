@@ -62,7 +62,8 @@ struct CertificateRecord {
   std::int32_t least_bits;              // no lower bound of |op(A)| |op(B)| gives a T below this
   std::int32_t row_norm_2, col_norm_2;  // the largest a
   std::int64_t open;                    // entries that are not certified
-  std::int32_t settled;                 // not zero: the next lower bound was left out
+  // What comes with one of these as its flag is left out where it is not zero.
+  std::int32_t skip_whole, skip_fine;
 
   static constexpr std::int32_t none = -1000000;  // in place of T: there is no entry
 
@@ -70,7 +71,44 @@ struct CertificateRecord {
   KOKKOS_INLINE_FUNCTION void reset() {
     bits = least_bits = none;
     open = 0;
-    settled = 0;
+  }
+};
+
+/// \brief A CertificateRule of which everything is worked out that takes long arithmetic, for the device as well.
+struct CertificateTable {
+  std::int32_t
+      half_bits[max_moduli + 1];  // K of each number of moduli; 0: not allowed, or too few for this k
+  std::int32_t length_bits;       // ceil(log2 k), toward zero one more
+  std::int32_t bits_beside;       // what is needed beside T
+
+  /// Q, from the largest a of rows and of columns (0: no vector).
+  KOKKOS_INLINE_FUNCTION int second_order_bits(std::int32_t row_norm_2, std::int32_t col_norm_2) const {
+    if (row_norm_2 == 0 || col_norm_2 == 0) return 0;
+    return 8 + length_bits + (row_norm_2 < col_norm_2 ? row_norm_2 : col_norm_2);
+  }
+
+  /// The smallest number of moduli that is certified for T; 0: none is.
+  KOKKOS_INLINE_FUNCTION int moduli_for(std::int32_t bits, std::int32_t row_norm_2,
+                                        std::int32_t col_norm_2) const {
+    const int q = second_order_bits(row_norm_2, col_norm_2);
+    const int need = bits == CertificateRecord::none ? 0 : bits + bits_beside;
+    for (int s = 0; s <= max_moduli; ++s) {
+      const int half = half_bits[s];
+      if (half == 0) continue;
+      if ((half >= need && half >= q) || (half >= need + 1 && half >= length_bits)) return s;
+    }
+    return 0;
+  }
+
+  /// \brief The number of moduli by the first lower bound, unless another one may save more than one.
+  /// \param is_whole  there is no other
+  /// \return 0: go on
+  KOKKOS_INLINE_FUNCTION int accepted(const CertificateRecord& found, bool is_whole) const {
+    if (found.open != 0) return 0;
+    const int num_moduli = moduli_for(found.bits, found.row_norm_2, found.col_norm_2);
+    return is_whole || num_moduli <= moduli_for(found.least_bits, found.row_norm_2, found.col_norm_2) + 1
+               ? num_moduli
+               : 0;
   }
 };
 
@@ -87,30 +125,18 @@ struct CertificateRule {
     return guard_fast(s, terms) < 2 ? 0 : fast_budget(s, terms).bits >> 1;
   }
 
-  /// Q, from the largest a of rows and of columns (0: no vector).
-  constexpr int second_order_bits(std::int32_t row_norm_2, std::int32_t col_norm_2) const {
-    if (row_norm_2 == 0 || col_norm_2 == 0) return 0;
-    return 8 + ceil_log2(static_cast<std::uint64_t>(terms)) +
-           (row_norm_2 < col_norm_2 ? row_norm_2 : col_norm_2) + (toward_zero ? 1 : 0);
-  }
-
   /// T + 20 + p.
   constexpr int needed_bits(std::int32_t bits) const { return bits + 20 + precision + (toward_zero ? 1 : 0); }
 
   /// The largest T that max_moduli moduli certify: their K = 77 is above every Q.
   constexpr std::int32_t most_bits() const { return half_bits(max_moduli) - needed_bits(0); }
 
-  /// The smallest number of moduli that is certified for T; 0: none is.
-  constexpr int moduli_for(std::int32_t bits, std::int32_t row_norm_2, std::int32_t col_norm_2) const {
-    const int q = second_order_bits(row_norm_2, col_norm_2);
-    const int length_bits = ceil_log2(static_cast<std::uint64_t>(terms)) + (toward_zero ? 1 : 0);
-    const int need = bits == CertificateRecord::none ? 0 : needed_bits(bits);
-    for (int s = least_moduli(); s <= max_moduli; ++s) {
-      const int half = half_bits(s);
-      if (half == 0) continue;
-      if ((half >= need && half >= q) || (half >= need + 1 && half >= length_bits)) return s;
-    }
-    return 0;
+  CertificateTable table() const {
+    CertificateTable table{};
+    for (int s = least_moduli(); s <= max_moduli; ++s) table.half_bits[s] = half_bits(s);
+    table.length_bits = ceil_log2(static_cast<std::uint64_t>(terms)) + (toward_zero ? 1 : 0);
+    table.bits_beside = needed_bits(0);
+    return table;
   }
 };
 

@@ -99,13 +99,8 @@ class ComponentwiseProduct {
   /// How many entries one block has.
   std::int64_t entries_at_once(std::int64_t entries, const Int8Gemm<ExecutionSpace>& engine) const;
 
-  /// The number of moduli by the first lower bound, unless another one may save more than one.
-  /// \return 0: go on
-  int accepted(const CertificateRecord& found, bool is_whole) const;
-
-  /// \brief Whether the device, between two lower bounds, can leave out the second by itself: then the host waits once for
-  /// both.
-  bool can_skip(const Int8Gemm<ExecutionSpace>& engine) const;
+  /// \brief Whether the device chooses by itself which lower bound follows: then the host waits once for all of them.
+  bool device_chooses(const Int8Gemm<ExecutionSpace>& engine) const;
 
   /// \brief Enqueues the certificate with these lower bounds.
   /// \param there  those whose products are there, if it is one block
@@ -122,7 +117,8 @@ class ComponentwiseProduct {
   std::int64_t m_m, m_n, m_k;
   std::int64_t m_constant;  // c
   CertificateRule m_rule;
-  std::int64_t m_capacity;  // of the list of open entries
+  CertificateTable m_table;  // of the rule
+  std::int64_t m_capacity;   // of the list of open entries
   std::int64_t m_mb, m_nb, m_kb;
   std::size_t m_kept_bytes, m_scratch_bytes;
 };

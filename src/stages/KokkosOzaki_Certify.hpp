@@ -15,6 +15,7 @@ struct ResetCertificateFunctor {
 
   KOKKOS_FUNCTION void operator()(std::int64_t entry) const {
     record[entry].reset();
+    record[entry].skip_whole = record[entry].skip_fine = 0;
     if (of_vectors) record[entry].row_norm_2 = record[entry].col_norm_2 = 0;
   }
 };
@@ -64,24 +65,46 @@ void reset_certificate(const ExecutionSpace& exec, CertificateRecord* record) {
                        ResetCertificateFunctor{record, false});
 }
 
-struct SettleCertificateFunctor {
+struct ChooseBoundFunctor {
+  CertificateTable table;
+  bool is_whole;
+  std::int64_t a_few;
   CertificateRecord* record;
-  std::int64_t most_open;
 
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    const bool settled = record->open == 0 || record->open > most_open;
-    if (!settled) record->reset();
-    record->settled = settled ? 1 : 0;
+    const bool done = table.accepted(*record, is_whole) != 0;
+    const bool whole = !done && !is_whole && (record->open == 0 || record->open > a_few);
+    record->skip_whole = whole ? 0 : 1;
+    record->skip_fine = done || whole ? 1 : 0;
+    if (!done) record->reset();
   }
 };
 
-/// \brief Between two lower bounds, on the device: clears the record for the second one, or settles it, so that what comes
-/// with `settled` as its flag is left out.
-/// \param most_open  the second one is of use for so many open entries at most
+struct ChooseFineBoundFunctor {
+  CertificateRecord* record;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t) const {
+    if (record->skip_whole != 0 || record->open == 0) return;
+    record->skip_fine = 0;
+    record->reset();
+  }
+};
+
+/// \brief After the first lower bound, on the device: whether the coarse one over all positions follows, or the fine one, or
+/// neither; clears the record for them.
+/// \param is_whole  the first one went over all positions
+/// \param a_few     with more open entries than that, or with none, the coarse one follows
 template <class ExecutionSpace>
-void settle_certificate(const ExecutionSpace& exec, std::int64_t most_open, CertificateRecord* record) {
+void choose_bound(const ExecutionSpace& exec, const CertificateTable& table, bool is_whole,
+                  std::int64_t a_few, CertificateRecord* record) {
   Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, 1),
-                       SettleCertificateFunctor{record, most_open});
+                       ChooseBoundFunctor{table, is_whole, a_few, record});
+}
+
+/// After the coarse one over all positions, if it was not left out: whether the fine one follows.
+template <class ExecutionSpace>
+void choose_fine_bound(const ExecutionSpace& exec, CertificateRecord* record) {
+  Kokkos::parallel_for(Labels::certify, Range<ExecutionSpace>(exec, 0, 1), ChooseFineBoundFunctor{record});
 }
 
 /// \brief One block of op(A) op(B) with lower bounds of |op(A)| |op(B)|; entry (i, j) of a product at j * ld + i. Or those

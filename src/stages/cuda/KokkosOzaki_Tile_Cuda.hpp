@@ -155,14 +155,16 @@ __device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned
     const Real* x = vectors.data + tile.vector(at.row) * vectors.vector_stride +
                     (tile.position(at.row) + 4 * at.quad) * vectors.position_stride;
     if (unit_stride) {
-      const std::int64_t next_row = tile.log_chunks == 0 ? vectors.vector_stride : chunk_length;
+      // The parts of complex numbers are not side by side.
+      const std::int64_t step = vectors.position_stride,
+                         next_row = tile.log_chunks == 0 ? vectors.vector_stride : chunk_length * step;
 #pragma unroll
       for (int r = 0; r < quads_per_thread; ++r, x += next_row) {
         if (aligned) {
           load_quad(x, bits[r]);
         } else {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) bits[r][i] = load_bits(x + i);
+          for (int i = 0; i < 4; ++i) bits[r][i] = load_bits(x + i * step);
         }
       }
     } else {
