@@ -178,7 +178,7 @@ template <class ExecutionSpace, class Scalar>
 bool ComponentwiseProduct<ExecutionSpace, Scalar>::device_chooses(
     const Int8Gemm<ExecutionSpace>& engine) const {
   // Below that the device would wait for the host, whose empty launches take longer than a second wait.
-  constexpr double least = 0x1p+35;
+  constexpr double least = 0x1p+37;
   const bool one_block = m_mb >= m_m && m_nb >= m_n;
   return one_block &&
          static_cast<double>(m_m) * static_cast<double>(m_n) * static_cast<double>(m_k) >= least &&

@@ -14,7 +14,8 @@ namespace KokkosOzaki::Impl {
 
 namespace CudaStages {
 
-/// Quantised entries of one tile per team; four of them change hands as one word.
+/// Quantised entries of one tile per team, or, where all may be skipped, of several, so that there are few teams to do
+/// nothing; four entries change hands as one word.
 template <class Element, class Quantizer>
 struct QuantizeKernel {
   using Bits = typename FormatOf<RealOf<Element>>::Bits;
@@ -26,6 +27,7 @@ struct QuantizeKernel {
   std::int8_t* out;
   std::int64_t ld, padded;
   TileGrid grid;
+  int tiles;
   bool aligned;
   Quantizer quantizer;
   const std::int32_t* skip;  // may be null
@@ -35,17 +37,29 @@ struct QuantizeKernel {
 
   __device__ static Bits magnitude(Bits bits) { return bits & static_cast<Bits>(~FormatOf<Bits>::sign); }
 
+  static constexpr int most_teams_to_skip = 2048;
+
+  int teams() const {
+    return skip != nullptr && grid.tiles() > most_teams_to_skip ? most_teams_to_skip : grid.tiles();
+  }
+
   __device__ void operator()(const typename Policy::member_type& team) const {
     if (skip != nullptr && *skip != 0) return;
-    const int thread = team.team_rank();
-    const Tile tile = grid.place(team.league_rank());
+    auto* words =
+        reinterpret_cast<std::uint32_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
+    for (int index = team.league_rank(); index < tiles; index += team.league_size()) {
+      quantize_tile(grid.place(index), team.team_rank(), words, team);
+      if (skip != nullptr) team.team_barrier();  // the words of the next tile
+    }
+  }
+
+  __device__ void quantize_tile(const Tile& tile, int thread, std::uint32_t* words,
+                                const typename Policy::member_type& team) const {
     const bool unit_stride = vectors.position_stride == 1;
     Bits bits[parts][quads_per_thread][4];
 #pragma unroll
     for (int part = 0; part < parts; ++part)
       load_entries(component(vectors, part), aligned, unit_stride, tile, thread, bits[part]);
-    auto* words =
-        reinterpret_cast<std::uint32_t*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r) {
       const QuadIndex at = quad_index(unit_stride, thread, r);
@@ -132,11 +146,13 @@ void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, 
   using namespace CudaStages;
   using Kernel = QuantizeKernel<Element, Quantizer>;
   const TileGrid grid = TileGrid::fitted(padded, ld, vectors.position_stride == 1);
+  const Kernel kernel{
+      vectors,   exponent, q, ld, padded, grid, grid.tiles(), quads_are_aligned(component(vectors, 0)),
+      quantizer, skip};
   Kokkos::parallel_for(Labels::quantize,
-                       typename Kernel::Policy(exec, grid.tiles(), tile_threads, 1)
+                       typename Kernel::Policy(exec, kernel.teams(), tile_threads, 1)
                            .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-                       Kernel{vectors, exponent, q, ld, padded, grid,
-                              quads_are_aligned(component(vectors, 0)), quantizer, skip});
+                       kernel);
 }
 
 inline void bound_maxima_cuda(const Kokkos::Cuda& exec, const BoundProduct& product, std::int32_t* row_maxima,
