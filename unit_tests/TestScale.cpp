@@ -354,25 +354,37 @@ TYPED_TEST(QuantizeStage, EqualsPlainIntegersAndPadsWithZeros) {
 }
 
 TYPED_TEST(QuantizeStage, WhatTheDeviceSkipsMayBeLeftUndone) {
-  const Rows<double> rows(33, std::vector<double>(200, 1.5));
-  const std::vector<std::int32_t> exponent(rows.size(), 0);
-  const PlacedVectors placed(rows, placements(33, 200).front());
-  const std::int64_t ld = 256, padded = 48;
-  constexpr std::int8_t poison = 0x55;
-  const auto flag = buffer<std::int32_t>(1, 0);
-  const auto quantized = [&](const std::int32_t* skip) {
-    const auto memory = buffer<std::int8_t>(ld * padded, poison);
-    Impl::quantize(this->exec, this->kernels, placed.set(), exponent.data(), memory.data(), ld, padded,
-                   Impl::QuantizeDown{2}, skip);
-    this->exec.fence();
-    return std::vector<std::int8_t>(memory.data(), memory.data() + memory.size());
-  };
-  const std::vector<std::int8_t> expected = quantized(nullptr);
-  EXPECT_EQ(expected.front(), Impl::QuantizeDown{2}(Impl::magnitude_bits(1.5), 0));
-  EXPECT_EQ(quantized(flag.data()), expected);
-  flag(0) = 1;
   const bool skips = Impl::is_cuda_space_v<typename TypeParam::ExecutionSpace> && this->kernels != nullptr;
-  EXPECT_EQ(quantized(flag.data()), skips ? std::vector<std::int8_t>(expected.size(), poison) : expected);
+  // The second has more tiles than teams, where all may be skipped.
+  for (const auto& [count, length] : {std::pair<std::int64_t, std::int64_t>{33, 200}, {64, 140000}}) {
+    Rows<double> rows(static_cast<std::size_t>(count));
+    for (std::int64_t v = 0; v < count; ++v)
+      for (std::int64_t l = 0; l < length; ++l)
+        at(rows, v).push_back(std::ldexp(static_cast<double>(64 + (v * 31 + l * 7 + l / 128) % 64), -6));
+    const std::vector<std::int32_t> exponent(rows.size(), 0);
+    const PlacedVectors placed(rows, placements(count, length).front());
+    const std::int64_t ld = Impl::round_up(length, Impl::k_padding),
+                       padded = Impl::round_up(count, Impl::vector_padding);
+    constexpr std::int8_t poison = 0x55;
+    const auto flag = buffer<std::int32_t>(1, 0);
+    const auto quantized = [&](const std::int32_t* skip) {
+      const auto memory = buffer<std::int8_t>(ld * padded, poison);
+      Impl::quantize(this->exec, this->kernels, placed.set(), exponent.data(), memory.data(), ld, padded,
+                     Impl::QuantizeDown{2}, skip);
+      this->exec.fence();
+      return std::vector<std::int8_t>(memory.data(), memory.data() + memory.size());
+    };
+    std::vector<std::int8_t> expected(static_cast<std::size_t>(ld * padded), 0);
+    for (std::int64_t v = 0; v < count; ++v)
+      for (std::int64_t l = 0; l < length; ++l)
+        at(expected, v * ld + l) = Impl::QuantizeDown{2}(Impl::magnitude_bits(at(rows, v, l)), 0);
+    // As truths: a difference of millions of numbers would be printed.
+    EXPECT_TRUE(quantized(nullptr) == expected);
+    EXPECT_TRUE(quantized(flag.data()) == expected);
+    flag(0) = 1;
+    EXPECT_TRUE(quantized(flag.data()) ==
+                (skips ? std::vector<std::int8_t>(expected.size(), poison) : expected));
+  }
 }
 
 }  // namespace

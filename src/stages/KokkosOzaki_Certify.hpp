@@ -250,13 +250,8 @@ struct CertifyFunctor {
         if (nothing) continue;
       }
       for (int c = 0; c < Ahead && j + c < j1; ++c)
-        for (std::int64_t i = i0; i < i1; ++i) {
-          const std::int64_t of_entry = at + c * block.ld + (i - i0);
-          const CertificateVector &row = rows[i], &col = cols[j + c];
-          if (!changes_nothing(block.coarse[of_entry], Fine ? block.fine[of_entry] : 0, row.rough, col.rough,
-                               known))
-            look_at(i, j + c, of_entry, row, col, record, known);
-        }
+        for (std::int64_t i = i0; i < i1; ++i)
+          look_at(i, j + c, at + c * block.ld + (i - i0), rows[i], cols[j + c], record, known);
     }
     if (known.bits > record->bits) max_atomically(&record->bits, known.bits);
     if (known.least_bits > record->least_bits) max_atomically(&record->least_bits, known.least_bits);
@@ -285,7 +280,7 @@ void certify(const ExecutionSpace& exec, const CertifyBlock& block, const OpenEn
              CertificateRecord* record, const std::int32_t* skip = nullptr) {
   ScopedRegion region(Labels::certify);
   // Many columns an index where there are threads enough: what comes before the first one takes as long as twenty.
-  const bool many = block.m * block.n * block.entries >= std::int64_t{1} << 26;
+  const bool many = block.m * block.n * block.entries >= std::int64_t{1} << 24;
   const auto launch = [&](auto fine) {
     if (many && !is_host_space_v<ExecutionSpace>)
       launch_certify<decltype(fine)::value, 32>(exec, block, open, record, skip);
