@@ -108,8 +108,7 @@ class ComponentwiseProduct {
   template <class AElement, class BElement>
   void certify_with(const ExecutionSpace& exec, Context<ExecutionSpace>& context,
                     const VectorSet<AElement>& a, const VectorSet<BElement>& b, const Kept& kept,
-                    char* scratch, const Bounds& wanted, const Bounds& there,
-                    const std::int32_t* skip = nullptr) const;
+                    char* scratch, const Bounds& wanted, const Bounds& there, const std::int32_t* skip) const;
 
   std::size_t scratch_of(const Int8Gemm<ExecutionSpace>& engine, std::int64_t mb, std::int64_t nb,
                          std::int64_t kb) const;
