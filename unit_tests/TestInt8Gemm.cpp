@@ -231,6 +231,16 @@ TYPED_TEST(Int8GemmEngines, SeveralPlanesAndGapsBetweenThem) {
         ASSERT_NO_FATAL_FAILURE(this->expect_random({m, n, k, count, with_gaps}));
 }
 
+/// Where the positions may be shared out among the processors of a device.
+TYPED_TEST(Int8GemmEngines, FewAndLongVectors) {
+  for (const Problem& problem :
+       {Problem{1, 1, 2047}, Problem{1, 1, 2048}, Problem{1, 1, 70001}, Problem{16, 16, 9000, 14},
+        Problem{97, 3, 4097, 3, true}, Problem{3, 97, 4161, 2, true}, Problem{100, 100, 5000, 3, false, 7},
+        Problem{128, 128, 3000, 1, false, 9}, Problem{129, 64, 2600, 2, true, 11},
+        Problem{8, 200, 4000, 5, false, 5}, Problem{104, 9, 33000, 2, false, 3}})
+    ASSERT_NO_FATAL_FAILURE(this->expect_random(problem));
+}
+
 TYPED_TEST(Int8GemmEngines, ExtremeEntries) {
   for (const int x : {-128, -127, 127, 1, 0})
     for (const int y : {-128, -127, 127})

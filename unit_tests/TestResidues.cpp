@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "StageReference.hpp"
@@ -399,6 +401,102 @@ TYPED_TEST(ResiduesStage, LargestIntegersForEveryNumberOfModuli) {
                                              exponent, alpha, s, toward_zero, expected, placement.name));
     }
 }
+
+/// Whether subnormal numbers count depends on the exponent of their vector.
+TYPED_TEST(ResiduesStage, SubnormalNumbersBesideLargerOnes) {
+  Random random(47);
+  constexpr double least = std::numeric_limits<double>::denorm_min(),
+                   normal = std::numeric_limits<double>::min();
+  for (const int s : {2, 14, 16, 17, 20})
+    for (const bool toward_zero : {false, true}) {
+      SCOPED_TRACE(s);
+      const int top = s == 2 ? 6 : s <= 16 ? 60 : 76;
+      Rows<double> rows;
+      std::vector<std::int32_t> exponent, alpha;
+      for (const int a :
+           {940, 1008, 1009, 1010, 1011, 1012, 1013, 1019, 1020, 1021, 1022, 1023, 1024, 1030, 1050, 1080}) {
+        const int e = std::max(top - a, -1074);
+        rows.emplace_back();
+        for (int l = 0; l < 35; ++l)
+          for (const double x :
+               {std::ldexp(1.0, e), least, -least, normal - least, -normal, random.real(-1074, e), 0.0, -0.0})
+            rows.back().push_back(std::abs(x) <= std::ldexp(1.0, e) ? x : 0.0);
+        exponent.push_back(e);
+        alpha.push_back(a);
+      }
+      const std::vector<Rows<int>> expected = reference_residues(rows, exponent, alpha, s, toward_zero);
+      for (const Placement& placement : placements(size_of(rows), size_of(rows.front())))
+        ASSERT_NO_FATAL_FAILURE(this->expect(PlacedVectors(rows, placement), 0, size_of(rows.front()),
+                                             exponent, alpha, s, toward_zero, expected, placement.name));
+    }
+}
+
+#if defined(KOKKOS_ENABLE_CUDA)
+/// [lane][value] of 32 lanes: what digit_products takes and gives.
+template <int Words>
+struct DigitProductsFunctor {
+  using Policy = Kokkos::TeamPolicy<Kokkos::Cuda>;
+  const std::uint32_t* rows;    // 2 Words
+  const std::uint32_t* column;  // Words
+  std::int32_t start;
+  std::int32_t* sums;  // 4
+
+  KOKKOS_FUNCTION void operator()([[maybe_unused]] const Policy::member_type& team) const {
+#if defined(__CUDA_ARCH__)
+    const int lane = team.team_rank();
+    std::uint32_t of_lane[Words][2], coefficient[Words];
+    for (int w = 0; w < Words; ++w) {
+      for (int i = 0; i < 2; ++i) of_lane[w][i] = rows[(lane * Words + w) * 2 + i];
+      coefficient[w] = column[lane * Words + w];
+    }
+    const int4 first = make_int4(start, start + 1, start + 2, start + 3);
+    std::int32_t sum[4];
+    Impl::CudaStages::digit_products<Words>(first, of_lane, coefficient, sum);
+    for (int i = 0; i < 4; ++i) sums[4 * lane + i] = sum[i];
+#endif
+  }
+};
+
+template <int Words>
+void expect_digit_products() {
+  SCOPED_TRACE(Words);
+  Random random(48);
+  constexpr std::int32_t start = 0x4B100000;
+  const auto rows = buffer<std::uint32_t>(32 * Words * 2, 0), column = buffer<std::uint32_t>(32 * Words, 0);
+  const auto sums = buffer<std::int32_t>(128, 0);
+  for (int trial = 0; trial < 20; ++trial) {
+    // Bytes of 255 and coefficients of -128 among them.
+    for (std::size_t i = 0; i < rows.extent(0); ++i)
+      rows(i) =
+          random.below(4) == 0 ? 0xFFFFFFFFu : static_cast<std::uint32_t>(random.between(0, 0xFFFFFFFF));
+    for (std::size_t i = 0; i < column.extent(0); ++i)
+      column(i) =
+          random.below(4) == 0 ? 0x80808080u : static_cast<std::uint32_t>(random.between(0, 0xFFFFFFFF));
+    Kokkos::parallel_for("digit_products", Kokkos::TeamPolicy<Kokkos::Cuda>(1, 32),
+                         DigitProductsFunctor<Words>{rows.data(), column.data(), start, sums.data()});
+    Kokkos::fence();
+    const auto byte = [](std::uint32_t word, int i) { return static_cast<int>(word >> (8 * i) & 0xFF); };
+    for (int lane = 0; lane < 32; ++lane)
+      for (int i = 0; i < 4; ++i) {
+        const int g = lane / 4, col = 2 * (lane % 4) + i % 2;
+        std::int32_t want = start + i;
+        for (int w = 0; w < Words; ++w)
+          for (int entry = 0; entry < 4; ++entry)
+            for (int b = 0; b < 4; ++b)
+              want += byte(rows(static_cast<std::size_t>(((4 * g + entry) * Words + w) * 2 + i / 2)), b) *
+                      static_cast<std::int8_t>(
+                          byte(column(static_cast<std::size_t>((4 * col + entry) * Words + w)), b));
+        ASSERT_EQ(want, sums(static_cast<std::size_t>(4 * lane + i))) << "lane " << lane << ", sum " << i;
+      }
+  }
+}
+
+TEST(DigitProducts, EqualPlainSums) {
+  expect_digit_products<1>();
+  expect_digit_products<2>();
+  expect_digit_products<3>();
+}
+#endif
 
 }  // namespace
 }  // namespace KokkosOzaki::Testing

@@ -21,6 +21,8 @@ constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;
 /// an H200: docs/performance.md.
 constexpr std::int64_t batched_entries = std::int64_t{2560} * 2560;
 
+constexpr std::int64_t small_entries = 256 * 256;
+
 /// A grid of CUDA has no more blocks in its third dimension, where kernels count the products of a batch.
 constexpr int most_planes = 65535;
 
@@ -60,13 +62,19 @@ std::size_t CublasInt8Gemm::workspace_bytes(const PlaneGeometry&) const {
   return cublas_workspace_bytes;
 }
 
+std::int64_t CublasInt8Gemm::zero_padding(const PlaneGeometry& g) const {
+  // 4 is what cuBLAS asks for. Small products are bound by the vectors that they read.
+  return g.m * g.n <= small_entries ? 4 : 16;
+}
+
 void CublasInt8Gemm::run(const Kokkos::Cuda& exec, const PlaneGeometry& g, const std::int8_t* rA,
                          const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace) {
   check(cublasSetStream(m_handle->value, exec.cuda_stream()), "cublasSetStream", g);
   // Setting the stream takes the workspace away again.
   check(cublasSetWorkspace(m_handle->value, workspace, cublas_workspace_bytes), "cublasSetWorkspace", g);
 
-  const std::int64_t m = padded(g.m, 16), n = padded(g.n, 16), k = padded(g.k, 64);
+  // Leading dimensions and strides are multiples of 16.
+  const std::int64_t m = padded(g.m, zero_padding(g)), n = padded(g.n, zero_padding(g)), k = padded(g.k, 64);
   const std::int32_t alpha = 1, beta = accumulate ? 1 : 0;
   if (g.count > 1 && m * n <= batched_entries) {
     for (int p = 0; p < g.count; p += most_planes)

@@ -22,6 +22,7 @@ class CublasInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
   const char* name() const override { return "cublas"; }
   void prepare() override;
   std::size_t workspace_bytes(const PlaneGeometry& geometry) const override;
+  std::int64_t zero_padding(const PlaneGeometry& geometry) const override;
   void run(const Kokkos::Cuda& exec, const PlaneGeometry& geometry, const std::int8_t* rA,
            const std::int8_t* rB, std::int32_t* P, bool accumulate, void* workspace) override;
 

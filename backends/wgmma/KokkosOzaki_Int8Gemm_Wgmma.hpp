@@ -15,8 +15,9 @@
 namespace KokkosOzaki::Impl {
 
 /// \brief INT8 products by own kernels for compute capability 9.0, which also reduce: one launch for all
-/// moduli, INT8 residues out. Products of few rows or columns, which would leave most of a tile empty, go
-/// through cuBLAS where that is built.
+/// moduli, INT8 residues out. Products of few rows or columns, which would leave most of a tile empty, are not reduced on
+/// the way: their positions are shared out among the processors, or, where there are enough products or too few positions
+/// for that, they go through cuBLAS if that is built.
 class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
  public:
   const char* name() const override { return "wgmma"; }
@@ -29,6 +30,9 @@ class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
   /// Always that of cuBLAS: blocks of a product may be thin where the whole is not.
   std::size_t workspace_bytes(const PlaneGeometry& g) const override {
     return m_cublas.workspace_bytes(g);
+  }
+  std::int64_t zero_padding(const PlaneGeometry& g) const override {
+    return is_thin(g) ? m_cublas.zero_padding(g) : Int8Gemm::zero_padding(g);
   }
 #endif
 
@@ -44,10 +48,14 @@ class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
   void run_unless(const std::int32_t* skip, const Kokkos::Cuda& exec, const PlaneGeometry& g,
                   const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
                   [[maybe_unused]] void* workspace) override {
+    int status = 0;
+    if (!wgmma_fits(g) && wgmma_adds_parts(exec.cuda_device(), g))
+      return check(
+          wgmma_multiply_parts(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, status),
+          status, g);
 #if defined(KOKKOSOZAKI_ENABLE_CUBLAS)
     if (is_thin(g)) return m_cublas.run(exec, g, rA, rB, P, accumulate, workspace);
 #endif
-    int status = 0;
     check(wgmma_multiply(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, skip, status),
           status, g);
   }

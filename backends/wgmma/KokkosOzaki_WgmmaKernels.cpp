@@ -9,6 +9,9 @@
 // Vectors of rB are the rows of the instruction's result, so that a thread holds entries that are consecutive
 // in a column of C. Two warpgroups multiply, 64 columns each; one thread of a third keeps four stages of
 // 128 positions under way.
+//
+// Products of few vectors are cut along their positions instead, so that all processors read: a block computes its part
+// of 128 x 128 entries of one product and adds it to what is in memory.
 #include "KokkosOzaki_WgmmaKernels.hpp"
 
 #include <cuda.h>
@@ -32,6 +35,16 @@ constexpr int stage_bytes = cols_bytes + rows_bytes;
 constexpr int shared_bytes = stages * stage_bytes + 2 * stages * 8 + 1024;  // with room to align to 1024
 constexpr int accumulators = 128;                                           // of a thread
 
+constexpr int part_tile = 128;  // rows and columns of C of a block that has a part of the positions
+constexpr int part_stages = 6;
+constexpr int part_barrier_bytes = 2 * part_stages * 8;
+// The instruction reads 128 and 64 vectors; those behind the ones that were fetched do not matter, but have to be there.
+constexpr int part_rest_bytes = part_tile * stage_positions;
+constexpr int half_of_shared_bytes = 113 * 1024;
+constexpr int part_threads = 128 * consumers + 32;
+constexpr int part_accumulators = 64;
+constexpr int least_part_steps = 8;
+
 /// How the clusters go through the tiles of all planes: columns of C in bands, so that what is at work at the
 /// same time shares its operands in L2.
 struct Tiles {
@@ -50,6 +63,19 @@ struct Tiles {
     rest -= first * row_tiles;
     col = static_cast<int>(first + rest % width);
     row = static_cast<int>(rest / width);
+  }
+};
+
+/// How the positions of all tiles of all planes are shared out, one part a block.
+struct Parts {
+  std::uint32_t row_tiles, col_tiles, planes;
+  std::uint32_t parts;   // of the positions of a tile
+  int row_box, col_box;  // vectors that are fetched
+
+  __host__ __device__ int row_bytes() const { return row_box * stage_positions; }
+  __host__ __device__ int stage_bytes() const { return (row_box + col_box) * stage_positions; }
+  int shared_bytes() const {
+    return part_stages * stage_bytes() + part_barrier_bytes + part_rest_bytes + 1024;  // with room to align
   }
 };
 
@@ -95,6 +121,10 @@ __device__ inline void barrier_wait(std::uint32_t barrier, int phase) {
 __device__ inline void barrier_expect(std::uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
+}
+
+__device__ inline void barrier_arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 /// One arrival at the barrier in the same place of another block of the cluster. Nothing was written that the
@@ -167,14 +197,33 @@ __device__ inline void multiply_step(std::int32_t (&d)[accumulators], std::uint6
       : KOKKOSOZAKI_ACC16(0), KOKKOSOZAKI_ACC16(16), KOKKOSOZAKI_ACC16(32), KOKKOSOZAKI_ACC16(48),
         KOKKOSOZAKI_ACC16(64), KOKKOSOZAKI_ACC16(80), KOKKOSOZAKI_ACC16(96), KOKKOSOZAKI_ACC16(112)
       : "l"(cols), "l"(rows), "r"(accumulate));
-#undef KOKKOSOZAKI_ACC16
-#undef KOKKOSOZAKI_ACC4
 }
 
+/// The same, 64 x 32 times 32 x 128 entries.
+__device__ inline void multiply_step(std::int32_t (&d)[part_accumulators], std::uint64_t cols,
+                                     std::uint64_t rows, int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred add;\n"
+      "setp.ne.b32 add, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "%64, %65, add;\n"
+      "}\n"
+      : KOKKOSOZAKI_ACC16(0), KOKKOSOZAKI_ACC16(16), KOKKOSOZAKI_ACC16(32), KOKKOSOZAKI_ACC16(48)
+      : "l"(cols), "l"(rows), "r"(accumulate));
+}
+#undef KOKKOSOZAKI_ACC16
+#undef KOKKOSOZAKI_ACC4
+
 /// Keeps the compiler from moving uses of the accumulators across asynchronous products.
-__device__ inline void multiply_fence(std::int32_t (&d)[accumulators]) {
+template <int Size>
+__device__ inline void multiply_fence(std::int32_t (&d)[Size]) {
 #pragma unroll
-  for (int i = 0; i < accumulators; ++i) asm volatile("" : "+r"(d[i])::"memory");
+  for (int i = 0; i < Size; ++i) asm volatile("" : "+r"(d[i])::"memory");
 }
 
 template <int Pending>
@@ -349,6 +398,86 @@ __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_t
 #endif
 }
 
+/// \brief Adds the products of a part of the positions to what is there. Two warpgroups multiply, 64 columns each; one thread
+/// of another warp keeps the stages under way.
+__global__ void __launch_bounds__(part_threads, 2)
+    add_part_kernel(const __grid_constant__ CUtensorMap rows_map,
+                    const __grid_constant__ CUtensorMap cols_map, const __grid_constant__ Target target,
+                    const __grid_constant__ Parts parts) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char dynamic_shared[];
+  const std::uint32_t shared = (shared_address(dynamic_shared) + 1023) / 1024 * 1024;
+  const std::uint32_t full = shared + part_stages * parts.stage_bytes(), empty = full + part_stages * 8;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < part_stages; ++i) {
+      barrier_init(full + 8 * i, 1);
+      barrier_init(empty + 8 * i, consumers);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+
+  const std::uint32_t part = blockIdx.x % parts.parts, tile = blockIdx.x / parts.parts;
+  const int first_row = static_cast<int>(tile % parts.row_tiles) * part_tile,
+            first_col = static_cast<int>(tile / parts.row_tiles % parts.col_tiles) * part_tile,
+            plane = static_cast<int>(tile / parts.row_tiles / parts.col_tiles);
+  const auto begin_of = [&](std::uint32_t of_part) {
+    return static_cast<int>(static_cast<std::int64_t>(target.steps) * of_part / parts.parts);
+  };
+  const int begin = begin_of(part), end = begin_of(part + 1);
+  const int warpgroup = threadIdx.x / 128;
+  int stage = 0, phase = 0;
+  const auto advance = [&] {
+    if (++stage == part_stages) stage = 0, phase ^= 1;
+  };
+  if (warpgroup == consumers) {
+    if (threadIdx.x % 32 != 0) return;
+    for (int step = begin; step < end; ++step) {
+      barrier_wait(empty + 8 * stage, phase ^ 1);
+      const std::uint32_t rows = shared + stage * parts.stage_bytes(), barrier = full + 8 * stage;
+      barrier_expect(barrier, parts.stage_bytes());
+      copy_box(rows, rows_map, barrier, step * stage_positions, first_row, plane);
+      copy_box(rows + parts.row_bytes(), cols_map, barrier, step * stage_positions, first_col, plane);
+      advance();
+    }
+    return;
+  }
+  std::int32_t d[part_accumulators];
+  int last = -1;  // stage whose products are still under way
+  for (int step = begin; step < end; ++step) {
+    barrier_wait(full + 8 * stage, phase);
+    const std::uint32_t rows = shared + stage * parts.stage_bytes();
+    const std::uint64_t rows_at = operand_descriptor(rows);
+    const std::uint64_t cols_at =
+        operand_descriptor(rows + parts.row_bytes() + warpgroup * (part_tile / consumers * stage_positions));
+    multiply_fence(d);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < stage_positions / 32; ++i)
+      multiply_step(d, cols_at + 2 * i, rows_at + 2 * i, step > begin || i > 0);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    multiply_wait<1>();
+    if (last >= 0 && threadIdx.x % 128 == 0) barrier_arrive(empty + 8 * last);
+    last = stage;
+    advance();
+  }
+  multiply_wait<0>();
+  multiply_fence(d);
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t j = first_col + static_cast<int>(threadIdx.x / 32) * 16 + lane / 4 + 8 * half;
+    if (j >= target.cols) continue;
+    auto* p = static_cast<std::int32_t*>(target.data) + plane * target.stride + j * target.ld;
+#pragma unroll
+    for (int i = 0; i < part_accumulators / 2; ++i) {
+      const std::int64_t row = first_row + i / 2 * 8 + 2 * (lane & 3) + i % 2;
+      if (row < target.rows) atomicAdd(p + row, d[i / 2 * 4 + 2 * half + i % 2]);
+    }
+  }
+#endif
+}
+
 /// The planes of one operand as a tensor {position, vector, plane}; what lies outside reads as zero.
 const char* make_map(CUtensorMap& map, const std::int8_t* data, std::int64_t positions, std::int64_t vectors,
                      std::int64_t ld, std::int64_t stride, int planes, int box_vectors, int& status) {
@@ -380,6 +509,32 @@ constexpr std::int64_t padded(std::int64_t size, std::int64_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
+int processors_of(int device, int& status) {
+  int processors = 0;
+  status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  return processors;
+}
+
+std::uint32_t tiles_of(std::int64_t size, int tile) {
+  return static_cast<std::uint32_t>((size + tile - 1) / tile);
+}
+
+/// Parts of the positions of a tile for which all processors have work; 1: no gain.
+Parts parts_of(const PlaneGeometry& g, int processors) {
+  Parts parts{};
+  parts.row_tiles = tiles_of(g.m, part_tile), parts.col_tiles = tiles_of(g.n, part_tile);
+  parts.planes = static_cast<std::uint32_t>(g.count);
+  const auto box = [](std::int64_t size) {
+    return static_cast<int>(std::min<std::int64_t>(padded(size, 8), part_tile));
+  };
+  parts.row_box = box(g.m), parts.col_box = box(g.n);
+  const auto tiles = static_cast<std::int64_t>(parts.row_tiles) * parts.col_tiles * parts.planes;
+  const std::int64_t blocks_at_once = processors * (parts.shared_bytes() <= half_of_shared_bytes ? 2 : 1);
+  const std::int64_t most = g.k / (least_part_steps * stage_positions);
+  parts.parts = static_cast<std::uint32_t>(std::max<std::int64_t>(1, std::min(blocks_at_once / tiles, most)));
+  return parts;
+}
+
 template <Output Kind>
 const char* launch(cudaStream_t stream, int device, const PlaneGeometry& g, const std::int8_t* rA,
                    const std::int8_t* rB, Target target, bool accumulate, int& status) {
@@ -396,8 +551,7 @@ const char* launch(cudaStream_t stream, int device, const PlaneGeometry& g, cons
   const Tiles tiles{static_cast<std::uint32_t>((target.rows + tile_rows - 1) / tile_rows),
                     static_cast<std::uint32_t>((target.cols + cluster_cols - 1) / cluster_cols),
                     static_cast<std::uint32_t>(g.count)};
-  int processors = 0;
-  status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  const int processors = processors_of(device, status);
   if (status != cudaSuccess) return "cudaDeviceGetAttribute";
   const auto clusters = static_cast<std::uint32_t>(processors / cluster_blocks);
   const auto kernel = accumulate ? multiply_kernel<Kind, true> : multiply_kernel<Kind, false>;
@@ -432,6 +586,47 @@ const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry&
   Target target{};
   target.data = P, target.skip = skip;
   return launch<Output::products>(stream, device, geometry, rA, rB, target, accumulate, status);
+}
+
+bool wgmma_adds_parts(int device, const PlaneGeometry& geometry) {
+  int status = 0;
+  return parts_of(geometry, processors_of(device, status)).parts > 1;
+}
+
+const char* wgmma_multiply_parts(cudaStream_t stream, int device, const PlaneGeometry& g,
+                                 const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P,
+                                 bool accumulate, int& status) {
+  const int processors = processors_of(device, status);
+  if (status != cudaSuccess) return "cudaDeviceGetAttribute";
+  const Parts parts = parts_of(g, processors);
+  Target target{};
+  target.data = P, target.rows = g.m, target.cols = g.n, target.ld = g.ldp, target.stride = g.stride_p;
+  target.steps = static_cast<int>((g.k + stage_positions - 1) / stage_positions);
+  CUtensorMap rows, cols;
+  // Vectors and positions that are not there read as zeros.
+  if (const char* failed = make_map(rows, rA, g.k, g.m, g.lda, g.stride_a, g.count, parts.row_box, status))
+    return failed;
+  if (const char* failed = make_map(cols, rB, g.k, g.n, g.ldb, g.stride_b, g.count, parts.col_box, status))
+    return failed;
+  if (!accumulate) {
+    const auto bytes = [](std::int64_t entries) {
+      return static_cast<std::size_t>(entries) * sizeof(std::int32_t);
+    };
+    const std::int64_t padded_rows = padded(g.m, 16), padded_cols = padded(g.n, 16);
+    const bool without_gaps = g.ldp == padded_rows && g.stride_p == g.ldp * padded_cols;
+    if (without_gaps) status = cudaMemsetAsync(P, 0, bytes(g.stride_p * g.count), stream);
+    for (int p = 0; p < g.count && !without_gaps && status == cudaSuccess; ++p)
+      status = cudaMemset2DAsync(P + p * g.stride_p, bytes(g.ldp), 0, bytes(padded_rows),
+                                 static_cast<std::size_t>(padded_cols), stream);
+    if (status != cudaSuccess) return "cudaMemsetAsync";
+  }
+  status = cudaFuncSetAttribute(add_part_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                parts.shared_bytes());
+  if (status != cudaSuccess) return "cudaFuncSetAttribute";
+  const unsigned blocks = parts.row_tiles * parts.col_tiles * parts.planes * parts.parts;
+  add_part_kernel<<<blocks, part_threads, parts.shared_bytes(), stream>>>(rows, cols, target, parts);
+  status = cudaGetLastError();
+  return status == cudaSuccess ? nullptr : "add_part_kernel";
 }
 
 const char* wgmma_multiply_reduce(cudaStream_t stream, int device, const PlaneGeometry& geometry,

@@ -250,8 +250,12 @@ struct CertifyFunctor {
         if (nothing) continue;
       }
       for (int c = 0; c < Ahead && j + c < j1; ++c)
-        for (std::int64_t i = i0; i < i1; ++i)
-          look_at(i, j + c, at + c * block.ld + (i - i0), rows[i], cols[j + c], record, known);
+        for (std::int64_t i = i0; i < i1; ++i) {
+          const std::int64_t e = at + c * block.ld + (i - i0);
+          if (!changes_nothing(block.coarse[e], Fine ? block.fine[e] : 0, rows[i].rough, cols[j + c].rough,
+                               known))
+            look_at(i, j + c, e, rows[i], cols[j + c], record, known);
+        }
     }
     if (known.bits > record->bits) max_atomically(&record->bits, known.bits);
     if (known.least_bits > record->least_bits) max_atomically(&record->least_bits, known.least_bits);

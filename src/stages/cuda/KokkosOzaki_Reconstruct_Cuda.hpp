@@ -80,24 +80,9 @@ __device__ inline Real round_words(std::uint32_t (&word)[W], std::int32_t expone
   return round_outside_normal<Real>(lead, sticky, sign, top);
 }
 
-/// Four unsigned bytes of `x` times four signed bytes of `coefficients`, added to `sum`.
-__device__ inline std::int32_t dot4_unsigned(std::uint32_t x, std::int32_t coefficients, std::int32_t sum) {
-  std::int32_t result;
-  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(x), "r"(coefficients), "r"(sum));
-  return result;
-}
-
 constexpr int reconstruct_threads = 128;
 // Groups of three moduli whose products are on their way to shared memory.
 constexpr int groups_in_flight = 4;
-
-/// Sixteen bytes from device to shared memory, past the registers and L1.
-__device__ inline void copy_async(int4* to, const int4* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from)
-               : "memory");
-}
 
 /// \brief Reconstruction of four rows of one column per thread, from the residues Y, or from the products P
 /// of all moduli: then the reduction is done on the way, P is read once and Y is not stored. Both equal
@@ -132,8 +117,9 @@ struct ReconstructKernel {
     if (3 * group < count) {
 #pragma unroll
       for (int i = 0; i < 3; ++i)
-        copy_async(ring + (group % groups_in_flight * 3 + i) * reconstruct_threads,
-                   reinterpret_cast<const int4*>(products + min(3 * group + i, count - 1) * block.stride_y));
+        start_copy<16>(
+            ring + (group % groups_in_flight * 3 + i) * reconstruct_threads,
+            reinterpret_cast<const int4*>(products + min(3 * group + i, count - 1) * block.stride_y));
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   }

@@ -30,11 +30,13 @@ struct TiledOperand {
         negated(is_negated) {}
 };
 
-/// \brief Residues of two sets of vectors, one tile per team. Entries are converted to digits once, the
-/// digits change hands in shared memory, and then each thread has 16 consecutive positions of one vector: one
-/// 16-byte store per modulus.
+/// \brief Residues of two sets of vectors, one tile per team, four rows a warp.
+///
+/// Entries are converted to digits once, four consecutive positions of each row a lane. The matrix units multiply the digits
+/// of a row with the coefficients of four moduli at a time, after which each of these moduli has one lane in four, with
+/// 16 consecutive positions: one 16-byte store a row.
 /// \tparam Words 32-bit words of digits: 1 for products of floats and s <= 7, 2 for s <= 16, 3 above
-template <class Real, int Words, int MinBlocks = 4>
+template <class Real, int Words, int MinBlocks = (Words == 3 ? 2 : 3)>
 struct ResiduesKernel {
   using Policy = TilePolicy<MinBlocks>;
 
@@ -43,126 +45,195 @@ struct ResiduesKernel {
   const ModuliTable* table;
   bool toward_zero;
 
-  static constexpr int plane_bytes = tile_rows * chunk_length * 4;
-  static constexpr int constant_words = 8;  // coefficients (3), start; inverse, shift, minus modulus, unused
-  // The third word of digits has 16 bits only: 40 KiB at most, below what a block gets without asking for
-  // more.
-  static constexpr int whole_words = Words < 2 ? Words : 2;
-  static constexpr int digit_bytes = whole_words * plane_bytes + (Words == 3 ? plane_bytes / 2 : 0);
-  static constexpr int scratch_bytes = digit_bytes + max_moduli * constant_words * 4 + 16;
+  static constexpr int group = 4;  // moduli at a time
+  static constexpr int digit_count = Words == 1 ? 4 : Words == 2 ? 8 : 10;
+  // Coefficients (3), unused; inverse, minus modulus, unused (2); four times the start: copies in registers would cost
+  // as much as the sums themselves.
+  static constexpr int constant_words = 12;
+  static constexpr int entry_bytes = tile_rows * chunk_length * static_cast<int>(sizeof(Real));
+  static constexpr int constant_bytes = max_moduli * constant_words * 4;
+  static constexpr int scratch_bytes = entry_bytes + constant_bytes + 2 * tile_rows * 4 + 16;
 
-  __device__ static int swizzled(int row, int quad) {
-    return row * quads_per_row + (((quad >> 2) + 8 * (quad & 3)) ^ (row & 7));
+  using Bits = typename FormatOf<Real>::Bits;
+  // As the matrix units take them: [first and second two of four entries][word][entry].
+  using QuadDigits = std::uint32_t[2][Words][2];
+
+  __device__ void store_constants(int p, std::int32_t* c) const {
+    const auto* coefficient = reinterpret_cast<const std::int32_t*>(table->residue_coefficient[p]);
+    const std::int32_t m = table->modulus[p];
+    const std::int32_t start = ((1 << 23) + (1 << 19) + 256 * m - 1) / (256 * m) * (256 * m);
+    c[0] = coefficient[0], c[1] = coefficient[1], c[2] = coefficient[2];
+    c[4] = __float_as_int(1.0f / static_cast<float>(m));
+    c[5] = -m;
+    // Less what the offsets of the digits add.
+    std::int32_t sum = __float_as_int(static_cast<float>(start));
+    for (int i = 0; i < digit_count; ++i) sum -= 128 * table->residue_coefficient[p][i];
+    for (int i = 8; i < 12; ++i) c[i] = sum;
+  }
+
+  template <bool Subnormals>
+  __device__ void convert(const Bits (&bits)[4], std::int32_t alpha, bool negated, QuadDigits& digit) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      Digits<Words> digits;
+      if constexpr (Words == 1)
+        digits = short_digits_of<Subnormals>(bits[i], alpha, toward_zero, negated);
+      else
+        digits = digits_of<Words, Subnormals>(bits[i], alpha, toward_zero, negated);
+#pragma unroll
+      for (int w = 0; w < Words; ++w) digit[i / 2][w][i % 2] = digits.word[w];
+    }
+  }
+
+  /// Without a branch that all of the arithmetic before would go into.
+  __device__ static void store_if(bool condition, uint4* to, const uint4& x) {
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %0, 0; @p st.global.v4.b32 [%1], {%2, %3, %4, %5};}" ::"r"(
+                     static_cast<int>(condition)),
+                 "l"(to), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                 : "memory");
+  }
+
+  /// Residues of the lane's own four entries.
+  __device__ static std::uint32_t own_residues(const QuadDigits& digit, const int4& coefficient,
+                                               const int2& c, std::int32_t start) {
+    std::uint32_t r[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const auto word = [&](int w) { return digit[i / 2][w][i % 2]; };
+      std::int32_t F = dot4_unsigned(word(0), coefficient.x, start);
+      if constexpr (Words >= 2) F = dot4_unsigned(word(1), coefficient.y, F);
+      if constexpr (Words == 3) F = dot4_unsigned(word(2), coefficient.z, F);
+      r[i] = finish_in_float(F, __int_as_float(c.x), c.y);
+    }
+    return low_bytes(r[0], r[1], r[2], r[3]);
+  }
+
+  /// Residues of the entries of four lanes, for the lane's modulus of the group.
+  /// \param column  coefficients as digit_products takes them, for the entries of the first two and the last two lanes
+  __device__ static uint4 group_residues(const QuadDigits& digit, const std::uint32_t (&column)[2][Words],
+                                         const int2& c, const int4& start) {
+    std::uint32_t packed[4];
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      std::int32_t F[2][4];
+      digit_products<Words>(start, digit[0], column[pair], F[0]);
+      digit_products<Words>(start, digit[1], column[pair], F[1]);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        packed[2 * pair + i] = low_bytes(finish_in_float(F[0][i], __int_as_float(c.x), c.y),
+                                         finish_in_float(F[0][2 + i], __int_as_float(c.x), c.y),
+                                         finish_in_float(F[1][i], __int_as_float(c.x), c.y),
+                                         finish_in_float(F[1][2 + i], __int_as_float(c.x), c.y));
+    }
+    return make_uint4(packed[0], packed[1], packed[2], packed[3]);
+  }
+
+  /// Starts to copy the entries of a tile, and exponent and alpha of its rows.
+  __device__ void start_copy(const TiledOperand<Real>& operand, const Tile& tile, int thread, Real* entries,
+                             std::int32_t* exponents) const {
+    start_copy_of_tile(operand.data.vectors, operand.aligned, operand.unit_stride, tile, thread, entries);
+    if (thread >= 2 * tile_rows) return;
+    const std::int32_t* from = thread < tile_rows ? operand.data.exponent : operand.data.alpha;
+    const std::int64_t v = tile.vector(thread % tile_rows);
+    CudaStages::start_copy<4>(exponents + thread, from + v, v < operand.data.vectors.count ? 4 : 0);
   }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank();
     const bool of_first = team.league_rank() < first_tiles;
     const TiledOperand<Real> operand = of_first ? this->first : second;
-    const VectorSet<Real>& vectors = operand.data.vectors;
-    const ResiduePlanes& planes = operand.data.planes;
     const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
-    using Bits = typename FormatOf<Real>::Bits;
-    Bits bits[quads_per_thread][4];
-    load_entries(vectors, operand.aligned, operand.unit_stride, tile, thread, bits);
-
-    if (operand.negated) {
-#pragma unroll
-      for (int r = 0; r < quads_per_thread; ++r)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) bits[r][i] ^= Bits{FormatOf<Real>::sign};
-    }
-
-    auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
-    auto* quads = reinterpret_cast<uint4*>(shared);
-    auto* short_quads = reinterpret_cast<uint2*>(shared + 2 * plane_bytes);
-    auto* constants = reinterpret_cast<std::int32_t*>(shared + digit_bytes);
+    auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
+    auto* entries = reinterpret_cast<Real*>(shared);
+    auto* constants = reinterpret_cast<std::int32_t*>(shared + entry_bytes);
+    auto* exponents = constants + constant_bytes / 4;
+    start_copy(operand, tile, thread, entries, exponents);
     const int count = table->count;
-    if (thread < count) {
-      const auto* coefficient = reinterpret_cast<const std::int32_t*>(table->residue_coefficient[thread]);
-      std::int32_t* c = constants + thread * constant_words;
-      const std::int32_t m = table->modulus[thread];
-      const std::int32_t quotient = ((1 << 23) + (1 << 19) + 256 * m - 1) / (256 * m) * 256;
-      c[0] = coefficient[0], c[1] = coefficient[1], c[2] = coefficient[2];
-      c[3] = __float_as_int(static_cast<float>(quotient * m));
-      c[4] = __float_as_int(1.0f / static_cast<float>(m));
-      c[5] = __float_as_int(static_cast<float>(12582912 + quotient));
-      c[6] = __float_as_int(static_cast<float>(-m));
-    }
-
-#pragma unroll
-    for (int r = 0; r < quads_per_thread; ++r) {
-      const QuadIndex at = quad_index(operand.unit_stride, thread, r);
-      const std::int64_t v = tile.vector(at.row);
-      if (v >= vectors.count) continue;
-      const bool usable = operand.data.exponent[v] != flagged_vector;
-      const std::int32_t a = usable ? operand.data.alpha[v] : 0;
-      std::uint32_t word[Words][4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const Digits<Words> digits = digits_of<Words>(usable ? bits[r][i] : Bits{0}, a, toward_zero);
-#pragma unroll
-        for (int w = 0; w < Words; ++w) word[w][i] = digits.word[w];
-      }
-      const int to = swizzled(at.row, at.quad);
-      quads[to] = make_uint4(word[0][0], word[0][1], word[0][2], word[0][3]);
-      if constexpr (Words >= 2)
-        quads[tile_rows * quads_per_row + to] = make_uint4(word[1][0], word[1][1], word[1][2], word[1][3]);
-      if constexpr (Words == 3)
-        short_quads[to] = make_uint2(__byte_perm(word[2][0], word[2][1], 0x5410),
-                                     __byte_perm(word[2][2], word[2][3], 0x5410));
-    }
+    if (thread < count) store_constants(thread, constants + thread * constant_words);
+    wait_for_copies();
     team.team_barrier();
 
-    const int row = thread >> 3, part = thread & 7;
-    const std::int64_t v = tile.vector(row), l = tile.position(row) + 16 * part;
-    if (v >= planes.padded || l >= planes.ld) return;
-    std::int8_t* out = planes.data + v * planes.ld + l;
-    if (v >= vectors.count) {
-      for (int p = 0; p < count; ++p, out += planes.plane_stride)
-        *reinterpret_cast<uint4*>(out) = make_uint4(0, 0, 0, 0);
+    if (__all_sync(0xFFFFFFFFu, tile.vector(quad_index(true, thread, 0).row) >= operand.data.planes.padded))
       return;
+    QuadDigits digit[quads_per_thread];
+#pragma unroll
+    for (int r = 0; r < quads_per_thread; ++r) {
+      const QuadIndex at = quad_index(true, thread, r);
+      Bits bits[4];
+      read_quad(entries, at.row, at.quad, bits);
+      const std::int32_t a =
+          exponents[at.row] != flagged_vector ? exponents[tile_rows + at.row] : vanishing_alpha;
+      if (a < least_alpha_of_subnormals<Real>)
+        convert<false>(bits, a, operand.negated, digit[r]);
+      else
+        convert<true>(bits, a, operand.negated, digit[r]);
     }
-    std::uint32_t digit[Words][16];
+    store_residues(operand.data.planes, tile, thread, digit, count, constants);
+  }
+
+  /// Of the rows of the warp.
+  __device__ void store_residues(const ResiduePlanes& planes, const Tile& tile, int thread,
+                                 const QuadDigits (&digit)[quads_per_thread], int count,
+                                 const std::int32_t* constants) const {
+    const int lane = thread & 31;
+    // The lane's rows: so many of them have a place for its positions.
+    const int row = quad_index(true, thread, 0).row;
+    const std::int64_t v = tile.vector(row), l = tile.position(row) + 4 * lane;
+    const bool of_chunks = tile.log_chunks != 0;
+    const std::int64_t room = of_chunks ? (planes.ld - l + chunk_length - 1) / chunk_length
+                                        : (l < planes.ld ? planes.padded - v : 0);
+    const int places = room < quads_per_thread ? static_cast<int>(room) : quads_per_thread;
+    const std::int64_t step = of_chunks ? chunk_length : planes.ld;
+    std::int8_t* const own = planes.data + v * planes.ld + l;
+
+    // Moduli that do not fill a group; 256 is the first, the low bytes themselves.
+    const int rest = count % group;
+    if (rest > 0) {
+      std::int8_t* out = own;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int from = swizzled(row, 4 * part + i);
-#pragma unroll
-      for (int w = 0; w < whole_words; ++w) {
-        const uint4 quad = quads[w * (tile_rows * quads_per_row) + from];
-        digit[w][4 * i] = quad.x, digit[w][4 * i + 1] = quad.y;
-        digit[w][4 * i + 2] = quad.z, digit[w][4 * i + 3] = quad.w;
-      }
-      if constexpr (Words == 3) {
-        const uint2 quad = short_quads[from];
-        digit[2][4 * i] = quad.x & 0xFFFFu, digit[2][4 * i + 1] = quad.x >> 16;
-        digit[2][4 * i + 2] = quad.y & 0xFFFFu, digit[2][4 * i + 3] = quad.y >> 16;
+      for (int r = 0; r < quads_per_thread; ++r, out += step) {
+        const QuadDigits& d = digit[r];
+        if (r < places)
+          *reinterpret_cast<std::uint32_t*>(out) =
+              low_bytes(d[0][0][0], d[0][0][1], d[1][0][0], d[1][0][1]) ^ digit_offset;
       }
     }
-    // Modulus 256: the low bytes themselves.
-    *reinterpret_cast<uint4*>(out) =
-        make_uint4(low_bytes(digit[0][0], digit[0][1], digit[0][2], digit[0][3]),
-                   low_bytes(digit[0][4], digit[0][5], digit[0][6], digit[0][7]),
-                   low_bytes(digit[0][8], digit[0][9], digit[0][10], digit[0][11]),
-                   low_bytes(digit[0][12], digit[0][13], digit[0][14], digit[0][15]));
-    for (int p = 1; p < count; ++p) {
-      out += planes.plane_stride;
-      const int4 c = *reinterpret_cast<const int4*>(constants + p * constant_words);
-      const float4 d = *reinterpret_cast<const float4*>(constants + p * constant_words + 4);
-      std::uint32_t packed[4];
+#pragma unroll 1
+    for (int p = 1; p < rest; ++p) {
+      const int4 coefficient = *reinterpret_cast<const int4*>(constants + p * constant_words);
+      const int2 c = *reinterpret_cast<const int2*>(constants + p * constant_words + 4);
+      const std::int32_t start = constants[p * constant_words + 8];
+      std::int8_t* out = own + p * planes.plane_stride;
 #pragma unroll
-      for (int q = 0; q < 4; ++q) {
-        std::uint32_t r[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          std::int32_t T = dot4(static_cast<std::int32_t>(digit[0][4 * q + i]), c.x, c.w);
-          if constexpr (Words >= 2) T = dot4(static_cast<std::int32_t>(digit[1][4 * q + i]), c.y, T);
-          if constexpr (Words == 3) T = dot4(static_cast<std::int32_t>(digit[2][4 * q + i]), c.z, T);
-          r[i] = finish_in_float(T, d.x, d.y, d.z);
-        }
-        packed[q] = low_bytes(r[0], r[1], r[2], r[3]);
+      for (int r = 0; r < quads_per_thread; ++r, out += step) {
+        const std::uint32_t residues = own_residues(digit[r], coefficient, c, start);
+        if (r < places) *reinterpret_cast<std::uint32_t*>(out) = residues;
       }
-      *reinterpret_cast<uint4*>(out) = make_uint4(packed[0], packed[1], packed[2], packed[3]);
+    }
+    const int modulus = lane & 3, entry = modulus;
+#pragma unroll 1
+    for (int p = rest; p < count; p += group) {
+      const int4 coefficient = *reinterpret_cast<const int4*>(constants + (p + (lane >> 3)) * constant_words);
+      const std::int32_t* of_modulus = constants + (p + modulus) * constant_words;
+      const int2 c = *reinterpret_cast<const int2*>(of_modulus + 4);
+      const int4 start = *reinterpret_cast<const int4*>(of_modulus + 8);
+      // Column 2 t + i holds the coefficients of modulus t for entry i, or 2 + i, and zeros for the others.
+      std::uint32_t column[2][Words];
+#pragma unroll
+      for (int pair = 0; pair < 2; ++pair) {
+        const bool own_column = entry == 2 * pair + ((lane >> 2) & 1);
+        column[pair][0] = own_column ? static_cast<std::uint32_t>(coefficient.x) : 0u;
+        if constexpr (Words >= 2)
+          column[pair][1] = own_column ? static_cast<std::uint32_t>(coefficient.y) : 0u;
+        if constexpr (Words == 3)
+          column[pair][2] = own_column ? static_cast<std::uint32_t>(coefficient.z) : 0u;
+      }
+      std::int8_t* out = own + (p + modulus) * planes.plane_stride - 4 * modulus;
+#pragma unroll
+      for (int r = 0; r < quads_per_thread; ++r, out += step) {
+        const uint4 residues = group_residues(digit[r], column, c, start);
+        store_if(r < places, reinterpret_cast<uint4*>(out), residues);
+      }
     }
   }
 };

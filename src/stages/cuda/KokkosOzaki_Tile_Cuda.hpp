@@ -44,8 +44,11 @@ struct Tile {
 };
 
 /// \brief The tiles of a set of vectors, in the order of the blocks: along the positions first, so that what is
-/// at work at the same time writes long runs of memory.
+/// at work at the same time writes long runs of memory; but a few tiles of vectors side by side, which have lines and
+/// pages in common where the vectors are the unit stride.
 struct TileGrid {
+  static constexpr std::uint32_t side_by_side = 4;
+
   std::uint32_t vector_tiles, chunk_tiles;
   int log_chunks;
 
@@ -70,8 +73,10 @@ struct TileGrid {
 
   __device__ Tile place(int tile) const {
     const auto index = static_cast<std::uint32_t>(tile);
-    return {static_cast<std::int64_t>(index / chunk_tiles) * (tile_rows >> log_chunks),
-            static_cast<std::int64_t>(index % chunk_tiles) * (chunk_length << log_chunks), log_chunks};
+    const std::uint32_t first = index / (side_by_side * chunk_tiles) * side_by_side,
+                        count = min(side_by_side, vector_tiles - first), rest = index - first * chunk_tiles;
+    return {static_cast<std::int64_t>(first + rest % count) * (tile_rows >> log_chunks),
+            static_cast<std::int64_t>(rest / count) * (chunk_length << log_chunks), log_chunks};
   }
 
  private:
@@ -87,10 +92,7 @@ struct QuadIndex {
 
 __device__ inline QuadIndex quad_index(bool unit_stride, int thread, int r) {
   const int lane = thread & 31, warp = thread >> 5;
-  // Along a vector the lanes of a quarter-warp take quads 4 apart: together with the swizzle of the residue
-  // kernel neither the writes nor the reads of shared memory conflict, and a warp still reads one contiguous
-  // kilobyte.
-  return unit_stride ? QuadIndex{warp * quads_per_thread + r, (lane & 7) * 4 + (lane >> 3)}
+  return unit_stride ? QuadIndex{warp * quads_per_thread + r, lane}
                      : QuadIndex{lane, warp * quads_per_thread + r};
 }
 
@@ -183,6 +185,126 @@ __device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned
 #pragma unroll
     for (int i = 0; i < 4; ++i) bits[r][i] = quad.bits[i];
   }
+}
+
+// A tile on its way through shared memory: rows of 128 entries, 16-byte words permuted so that neither a row nor a column
+// of quads conflicts.
+
+template <class Real>
+__device__ inline int entry_in_shared(int row, int entry) {
+  constexpr int in_word = 16 / static_cast<int>(sizeof(Real));
+  const int word = entry / in_word;
+  return row * chunk_length + (word ^ (row & 7) ^ (in_word == 2 ? (word >> 3) & 1 : 0)) * in_word +
+         entry % in_word;
+}
+
+/// Starts to copy Bytes bytes from device to shared memory, past the registers; or the first `there` of them, and zeros.
+template <int Bytes>
+__device__ inline void start_copy(void* to, const void* from) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+  if constexpr (Bytes == 16)  // past L1 as well
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(Bytes)
+                 : "memory");
+}
+template <int Bytes>
+__device__ inline void start_copy(void* to, const void* from, int there) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(there)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(address), "l"(from), "n"(Bytes),
+                 "r"(there)
+                 : "memory");
+}
+/// For all copies that this thread has started.
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/// Of any vectors, inside or not. Out of line: its registers would be missed where this is not needed.
+template <class Real>
+__device__ __noinline__ void start_copy_of_any_tile(VectorSet<Real> vectors, bool unit_stride, Tile tile,
+                                                    int thread, Real* shared) {
+  constexpr int size = sizeof(Real), in_word = 16 / size;
+  const int lane = thread & 31, warp = thread >> 5;
+  const int rows = unit_stride ? quads_per_thread : 1;
+  for (int r = 0; r < rows; ++r) {
+    const int row = unit_stride ? warp * quads_per_thread + r : lane;
+    const std::int64_t v = tile.vector(row), l = tile.position(row), left = vectors.length - l;
+    const bool is_there = left > 0 && vectors.holds(v);
+    const Real* x = is_there ? vectors.at(v, l) : nullptr;
+    const int there = !is_there ? 0 : left < chunk_length ? static_cast<int>(left) : chunk_length;
+    if (!unit_stride) {
+      const int first = warp * (4 * quads_per_thread), to = entry_in_shared<Real>(row, first);
+      x += first * vectors.position_stride;
+      for (int i = 0; i < 4 * quads_per_thread; ++i, x += vectors.position_stride)
+        start_copy<size>(shared + (to ^ i), x, first + i < there ? size : 0);
+    } else if (vectors.position_stride == 1 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0) {
+      for (int entry = lane * in_word; entry < chunk_length; entry += 32 * in_word)
+        start_copy<16>(shared + entry_in_shared<Real>(row, entry), x + entry,
+                       size * max(0, min(there - entry, in_word)));
+    } else {
+      for (int entry = lane; entry < chunk_length; entry += 32)
+        start_copy<size>(shared + entry_in_shared<Real>(row, entry), x + entry * vectors.position_stride,
+                         entry < there ? size : 0);
+    }
+  }
+}
+
+/// \brief Starts to copy a tile to shared memory; zeros outside the vectors.
+/// \param aligned      quads may be read as 16-byte words
+/// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many vectors
+template <class Real>
+__device__ inline void start_copy_of_tile(const VectorSet<Real>& vectors, bool aligned, bool unit_stride,
+                                          const Tile& tile, int thread, Real* shared) {
+  constexpr int size = sizeof(Real), in_word = 16 / size;
+  if (vectors.pitch != 0 || !tile.is_inside(vectors.count, vectors.length))
+    return start_copy_of_any_tile(vectors, unit_stride, tile, thread, shared);
+  // From one entry to the next without multiplications and questions.
+  const int lane = thread & 31, warp = thread >> 5;
+  const int row = unit_stride ? warp * quads_per_thread : lane, entry = !unit_stride
+                                                                            ? warp * (4 * quads_per_thread)
+                                                                        : aligned ? lane * in_word
+                                                                                  : lane;
+  const Real* x = vectors.data + tile.vector(row) * vectors.vector_stride +
+                  (tile.position(row) + entry) * vectors.position_stride;
+  const int to = entry_in_shared<Real>(row, entry);
+  if (unit_stride) {
+    // The parts of complex numbers are not side by side.
+    const std::int64_t step = 32 * vectors.position_stride,
+                       next_row = tile.log_chunks == 0 ? vectors.vector_stride : chunk_length / 32 * step;
+#pragma unroll
+    for (int r = 0; r < quads_per_thread; ++r, x += next_row) {
+      const int to_row = (to ^ (r * in_word)) + r * chunk_length;
+      if (aligned) {
+#pragma unroll
+        for (int i = 0; i < chunk_length; i += 32 * in_word) start_copy<16>(shared + to_row + i, x + i);
+      } else {
+        const Real* y = x;
+#pragma unroll
+        for (int i = 0; i < chunk_length; i += 32, y += step) start_copy<size>(shared + to_row + i, y);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4 * quads_per_thread; ++i, x += vectors.position_stride)
+      start_copy<size>(shared + (to ^ i), x);
+  }
+}
+
+/// The bits of quad `quad` of a row.
+__device__ inline void read_quad(const double* shared, int row, int quad, std::uint64_t (&bits)[4]) {
+  const int at = entry_in_shared<double>(row, 4 * quad);
+  const auto low = *reinterpret_cast<const ulonglong2*>(shared + at),
+             high = *reinterpret_cast<const ulonglong2*>(shared + (at ^ 2));
+  bits[0] = low.x, bits[1] = low.y, bits[2] = high.x, bits[3] = high.y;
+}
+__device__ inline void read_quad(const float* shared, int row, int quad, std::uint32_t (&bits)[4]) {
+  const auto word = *reinterpret_cast<const uint4*>(shared + entry_in_shared<float>(row, 4 * quad));
+  bits[0] = word.x, bits[1] = word.y, bits[2] = word.z, bits[3] = word.w;
 }
 
 }  // namespace KokkosOzaki::Impl::CudaStages
