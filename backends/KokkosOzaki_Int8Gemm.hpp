@@ -20,8 +20,8 @@ namespace KokkosOzaki::Impl {
 ///  are
 ///    stride_a, stride_b, stride_p;
 ///  - vectors are zero from position k up to the next multiple of 64;
-///  - vectors m .. padded(m)-1 of rA and n .. padded(n)-1 of rB exist, where padded(x) is the next multiple of 16; up to
-///    the next multiple of zero_padding() they hold zeros in those positions;
+///  - vectors m .. padded(m)-1 of rA and n .. padded(n)-1 of rB exist, where padded(x) is the next multiple
+///    of 16; up to the next multiple of zero_padding() they hold zeros in those positions;
 ///  - P[p] has room for padded(m) x padded(n) entries; what lies outside m x n may be overwritten with
 ///  anything.
 struct PlaneGeometry {
@@ -52,7 +52,8 @@ class Int8Gemm {
   /// Bytes of scratch memory that run() needs for this geometry.
   virtual std::size_t workspace_bytes(const PlaneGeometry&) const { return 0; }
 
-  /// Vectors up to the next multiple of this, a divisor of 16, have to be zeros where there are not enough.
+  /// The engine reads vectors up to the next multiple of this, a divisor of 16: those behind the last one
+  /// have to be zeros.
   virtual std::int64_t zero_padding(const PlaneGeometry&) const { return 16; }
 
   /// \brief Makes what only run() needs, such as a vendor's handle; where an engine is asked for sizes alone it

@@ -21,7 +21,7 @@ CLASSES = {
     "memory": r"(LD|ST|LDG|STG|LDS|STS|LDC|ULDC|LDL|STL|LDGSTS|ATOM|ATOMG|ATOMS|RED|REDG|UTMALDG)\b",
     "integer": r"U?(IMAD|IADD3|IADD|IDP|ISETP|IMNMX|LEA|LOP3|SHF|SHL|SHR|PRMT|SEL|VIADD\w*|VIMNMX\w*|VOTE|FLO|POPC|BREV|IABS|MOV|REDUX)\b",
 }
-NO_FP64 = ("ChunkStatisticsKernel", "JoinChunksKernel", "QuantizeKernel", "BoundMaximaKernel", "ResiduesKernel", "multiply_kernel",
+NO_FP64 = ("ChunkStatisticsKernel", "JoinChunksKernel", "QuantizeKernel", "BoundMaximaKernel", "ResiduesKernel", "multiply_kernel", "add_part_kernel",
            "ReduceKernel")
 # What alpha and beta of the four entries of a thread take.
 MOST_FP64 = {"ReconstructKernel": 24}

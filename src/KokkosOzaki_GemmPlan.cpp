@@ -295,19 +295,18 @@ void PlanImpl<ExecutionSpace, Scalar>::execute_turned(const ExecutionSpace& exec
         PlaneGeometry g = block_geometry(bm, bn, std::min(kb, k - l), products * m_blocking.group);
         std::int64_t stride_a = entries * g.stride_a, stride_b = entries * g.stride_b;
         std::int8_t* rB = rA + products * m_num_moduli * stride_a;
-        // Fewer zeros to write and to read where the engine allows it; the entries of a batch follow each other.
-        const std::int64_t zero_padding =
-            batched || m_engine_reduces ? vector_padding : engine.zero_padding(g);
-        const ResidueOperandOf<RowElement> block_rows{
-            part(rows, i, bm, l, g.k),
-            row_exponent + i,
-            row_alpha + i,
-            {rA, stride_a, g.lda, entries * round_up(bm, zero_padding)}};
-        const ResidueOperandOf<ColElement> block_cols{
-            part(cols, j, bn, l, g.k),
-            col_exponent + j,
-            col_alpha + j,
-            {rB, stride_b, g.ldb, entries * round_up(bn, zero_padding)}};
+        // Fewer zeros to write and to read where the engine allows it; the entries of a batch follow each
+        // other, and rows may serve several blocks.
+        const std::int64_t padding =
+            batched || m_engine_reduces || nb < n ? vector_padding : engine.zero_padding(g);
+        const ResidueOperandOf<RowElement> block_rows{part(rows, i, bm, l, g.k),
+                                                      row_exponent + i,
+                                                      row_alpha + i,
+                                                      {rA, stride_a, g.lda, entries * round_up(bm, padding)}};
+        const ResidueOperandOf<ColElement> block_cols{part(cols, j, bn, l, g.k),
+                                                      col_exponent + j,
+                                                      col_alpha + j,
+                                                      {rB, stride_b, g.ldb, entries * round_up(bn, padding)}};
         const bool rows_are_there = known_rows.residues != nullptr || (j > 0 && kb >= k);
         const bool cols_are_there = known_cols.residues != nullptr;
         if (!rows_are_there || !cols_are_there)

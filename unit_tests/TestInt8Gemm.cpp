@@ -22,6 +22,9 @@
 #include "impl/KokkosOzaki_Planes.hpp"
 #include "stages/KokkosOzaki_Multiply.hpp"
 
+#if defined(KOKKOSOZAKI_HAVE_WGMMA)
+#include "wgmma/KokkosOzaki_WgmmaKernels.hpp"
+#endif
 #if defined(KOKKOSOZAKI_ENABLE_ONEDNN)
 #include "onednn/KokkosOzaki_Int8Gemm_OneDnn.hpp"
 #endif
@@ -60,14 +63,14 @@ PlaneGeometry geometry_of(const Problem& p) {
 using Int8Buffer = Kokkos::View<std::int8_t*, SharedSpace>;
 
 /// Planes as PlaneGeometry promises them: entry(plane, vector, position), zeros up to the next multiples of
-/// 64 positions and 16 vectors, and other numbers, which no engine may use, behind those.
+/// 64 positions and `padding` vectors, and other numbers, which no engine may use, behind those.
 template <class Entry>
 Int8Buffer make_planes(std::int64_t vectors, std::int64_t k, std::int64_t ld, std::int64_t stride, int count,
-                       const Entry& entry) {
+                       const Entry& entry, std::int64_t padding = 16) {
   constexpr std::int8_t poison = 0x5B;
   const Int8Buffer memory = buffer<std::int8_t>(stride * count, poison);
   for (int p = 0; p < count; ++p)
-    for (std::int64_t v = 0; v < Impl::round_up(vectors, 16); ++v)
+    for (std::int64_t v = 0; v < Impl::round_up(vectors, padding); ++v)
       for (std::int64_t l = 0; l < Impl::round_up(k, 64); ++l)
         memory(static_cast<std::size_t>(p * stride + v * ld + l)) =
             v < vectors && l < k ? entry(p, v, l) : std::int8_t{0};
@@ -83,8 +86,13 @@ void expect_exact(const std::string& name, const Problem& problem, bool accumula
   SCOPED_TRACE(name + " on " + ExecutionSpace::name() + ": " + to_string(problem) +
                (accumulate ? " accumulate" : ""));
   const PlaneGeometry g = geometry_of(problem);
-  const Int8Buffer a = make_planes(g.m, g.k, g.lda, g.stride_a, g.count, entry_a);
-  const Int8Buffer b = make_planes(g.n, g.k, g.ldb, g.stride_b, g.count, entry_b);
+  const std::unique_ptr<Impl::Int8Gemm<ExecutionSpace>> engine =
+      Impl::make_int8_gemm<ExecutionSpace>(name.c_str());
+  ASSERT_STREQ(engine->name(), name.c_str());
+  const std::int64_t padding = engine->zero_padding(g);
+  ASSERT_EQ(16 % padding, 0);
+  const Int8Buffer a = make_planes(g.m, g.k, g.lda, g.stride_a, g.count, entry_a, padding);
+  const Int8Buffer b = make_planes(g.n, g.k, g.ldb, g.stride_b, g.count, entry_b, padding);
   const auto before = [](std::int64_t index) {
     return static_cast<std::int32_t>(index * 7919 % 200003) - 100000;
   };
@@ -92,9 +100,6 @@ void expect_exact(const std::string& name, const Problem& problem, bool accumula
   for (std::int64_t i = 0; i < g.stride_p * g.count; ++i) P(static_cast<std::size_t>(i)) = before(i);
 
   const ExecutionSpace exec;
-  const std::unique_ptr<Impl::Int8Gemm<ExecutionSpace>> engine =
-      Impl::make_int8_gemm<ExecutionSpace>(name.c_str());
-  ASSERT_STREQ(engine->name(), name.c_str());
   engine->prepare();
   ASSERT_LT(problem.k << 14, std::int64_t{1} << 31) << "the sums of the test must fit INT32";
   const std::size_t workspace_bytes = engine->workspace_bytes(g), guard_bytes = 64;
@@ -237,8 +242,19 @@ TYPED_TEST(Int8GemmEngines, FewAndLongVectors) {
        {Problem{1, 1, 2047}, Problem{1, 1, 2048}, Problem{1, 1, 70001}, Problem{16, 16, 9000, 14},
         Problem{97, 3, 4097, 3, true}, Problem{3, 97, 4161, 2, true}, Problem{100, 100, 5000, 3, false, 7},
         Problem{128, 128, 3000, 1, false, 9}, Problem{129, 64, 2600, 2, true, 11},
-        Problem{8, 200, 4000, 5, false, 5}, Problem{104, 9, 33000, 2, false, 3}})
+        Problem{8, 200, 4000, 5, false, 5}, Problem{104, 9, 33000, 2, false, 3}}) {
     ASSERT_NO_FATAL_FAILURE(this->expect_random(problem));
+#if defined(KOKKOSOZAKI_HAVE_WGMMA)
+    if constexpr (Impl::is_cuda_space_v<TypeParam>) {
+      const int device = TypeParam().cuda_device();
+      if (Impl::wgmma_usable(device)) {
+        const PlaneGeometry g = geometry_of(problem);
+        EXPECT_FALSE(Impl::wgmma_fits(g)) << to_string(problem);
+        EXPECT_EQ(Impl::wgmma_adds_parts(device, g), problem.k >= 2048) << to_string(problem);
+      }
+    }
+#endif
+  }
 }
 
 TYPED_TEST(Int8GemmEngines, ExtremeEntries) {
@@ -286,7 +302,7 @@ TYPED_TEST(Int8GemmEngines, LongestSumsStayExact) {
 TYPED_TEST(Int8GemmEngines, WhatTheDeviceSkipsIsLeftUndone) {
   using Memory = typename TypeParam::memory_space;
   const TypeParam exec;
-  for (const Problem& problem : {Problem{300, 270, 200, 2}, Problem{17, 5, 130}}) {
+  for (const Problem& problem : {Problem{300, 270, 200, 2}, Problem{17, 5, 130}, Problem{17, 5, 4000}}) {
     const PlaneGeometry g = geometry_of(problem);
     const auto entry = [this](int, std::int64_t, std::int64_t) { return this->random.int8(); };
     const auto a = Kokkos::create_mirror_view_and_copy(

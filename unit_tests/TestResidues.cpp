@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -441,8 +442,7 @@ struct DigitProductsFunctor {
   std::int32_t start;
   std::int32_t* sums;  // 4
 
-  KOKKOS_FUNCTION void operator()([[maybe_unused]] const Policy::member_type& team) const {
-#if defined(__CUDA_ARCH__)
+  __device__ void operator()(const Policy::member_type& team) const {
     const int lane = team.team_rank();
     std::uint32_t of_lane[Words][2], coefficient[Words];
     for (int w = 0; w < Words; ++w) {
@@ -453,7 +453,6 @@ struct DigitProductsFunctor {
     std::int32_t sum[4];
     Impl::CudaStages::digit_products<Words>(first, of_lane, coefficient, sum);
     for (int i = 0; i < 4; ++i) sums[4 * lane + i] = sum[i];
-#endif
   }
 };
 

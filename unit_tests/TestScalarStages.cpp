@@ -3,6 +3,9 @@
 // The stages for float and complex numbers, in every form; for double each stage has a file of its own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "StageReference.hpp"
@@ -392,6 +395,45 @@ TYPED_TEST(ScalarStages, ResiduesEqualPlainIntegers) {
           }
         }
   });
+}
+
+/// Whether subnormal numbers count depends on the exponent of their vector.
+TYPED_TEST(ScalarStages, ResiduesOfSubnormalFloatsBesideLargerOnes) {
+  Random random(124);
+  constexpr float least = std::numeric_limits<float>::denorm_min(),
+                  normal = std::numeric_limits<float>::min();
+  for (const int s : {2, 7, 8, 16, 17, 20})
+    for (const bool wide : {false, true})
+      for (const bool toward_zero : {false, true}) {
+        const int top = s == 2 ? 6 : s <= 7 && !wide ? 28 : s <= 16 ? 60 : 76;
+        SCOPED_TRACE("s = " + std::to_string(s) + (wide ? ", of doubles" : ""));
+        Rows<float> rows;
+        std::vector<std::int32_t> exponent, alpha;
+        for (const int a : {60, 84, 85, 86, 87, 88, 89, 124, 125, 126, 127, 128, 140, 155}) {
+          const int e = std::min(std::max(top - a, -149), 100);
+          rows.emplace_back();
+          for (int l = 0; l < 35; ++l)
+            for (const float x : {std::ldexp(1.0f, e), least, -least, normal - least, -normal,
+                                  static_cast<float>(random.real(-149, e)), 0.0f, -0.0f})
+              rows.back().push_back(std::abs(x) <= std::ldexp(1.0f, e) ? x : 0.0f);
+          exponent.push_back(e);
+          alpha.push_back(a);
+        }
+        const auto integer = [&](std::int64_t v, std::int64_t l, int) {
+          return reference_integer(static_cast<double>(at(at(rows, v), l)), at(alpha, v), toward_zero);
+        };
+        const std::int64_t length = size_of(rows.front());
+        for (const Placement& placement : placements(size_of(rows), length)) {
+          const PlacedVectorsOf<float> placed(rows, placement, false);
+          if (wide)
+            this->template expect_residues<double>(placed, 0, length, exponent, alpha, s, toward_zero,
+                                                   integer);
+          else
+            this->template expect_residues<float>(placed, 0, length, exponent, alpha, s, toward_zero,
+                                                  integer);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
 }
 
 TEST(ShortScaledInteger, EqualsTheWideOne) {

@@ -15,9 +15,9 @@
 namespace KokkosOzaki::Impl {
 
 /// \brief INT8 products by own kernels for compute capability 9.0, which also reduce: one launch for all
-/// moduli, INT8 residues out. Products of few rows or columns, which would leave most of a tile empty, are not reduced on
-/// the way: their positions are shared out among the processors, or, where there are enough products or too few positions
-/// for that, they go through cuBLAS if that is built.
+/// moduli, INT8 residues out. Where cuBLAS is built, products of few rows or columns, which would leave most
+/// of a tile empty, are not reduced on the way: their positions are shared out among the processors, or,
+/// where there are too many tiles or too few positions for that, they go through cuBLAS.
 class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
  public:
   const char* name() const override { return "wgmma"; }
@@ -49,7 +49,7 @@ class WgmmaInt8Gemm final : public Int8Gemm<Kokkos::Cuda> {
                   const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
                   [[maybe_unused]] void* workspace) override {
     int status = 0;
-    if (!wgmma_fits(g) && wgmma_adds_parts(exec.cuda_device(), g))
+    if (skip == nullptr && !wgmma_fits(g) && wgmma_adds_parts(exec.cuda_device(), g))
       return check(
           wgmma_multiply_parts(exec.cuda_stream(), exec.cuda_device(), g, rA, rB, P, accumulate, status),
           status, g);

@@ -10,8 +10,8 @@
 // in a column of C. Two warpgroups multiply, 64 columns each; one thread of a third keeps four stages of
 // 128 positions under way.
 //
-// Products of few vectors are cut along their positions instead, so that all processors read: a block computes its part
-// of 128 x 128 entries of one product and adds it to what is in memory.
+// Products of few vectors are cut along their positions instead, so that all processors read: a block
+// computes its part of 128 x 128 entries of one product and adds it to what is in memory.
 #include "KokkosOzaki_WgmmaKernels.hpp"
 
 #include <cuda.h>
@@ -37,10 +37,10 @@ constexpr int accumulators = 128;                                           // o
 
 constexpr int part_tile = 128;  // rows and columns of C of a block that has a part of the positions
 constexpr int part_stages = 6;
-constexpr int part_barrier_bytes = 2 * part_stages * 8;
-// The instruction reads 128 and 64 vectors; those behind the ones that were fetched do not matter, but have to be there.
-constexpr int part_rest_bytes = part_tile * stage_positions;
-constexpr int half_of_shared_bytes = 113 * 1024;
+// Of a stage as many vectors as there are. The instruction reads 128 and 64; what lies behind those does not
+// matter.
+constexpr int most_part_bytes = part_stages * 2 * part_tile * stage_positions;
+constexpr int part_shared_bytes = most_part_bytes + 2 * part_stages * 8 + 1024;  // with room to align
 constexpr int part_threads = 128 * consumers + 32;
 constexpr int part_accumulators = 64;
 constexpr int least_part_steps = 8;
@@ -74,9 +74,6 @@ struct Parts {
 
   __host__ __device__ int row_bytes() const { return row_box * stage_positions; }
   __host__ __device__ int stage_bytes() const { return (row_box + col_box) * stage_positions; }
-  int shared_bytes() const {
-    return part_stages * stage_bytes() + part_barrier_bytes + part_rest_bytes + 1024;  // with room to align
-  }
 };
 
 enum class Output { products, residues };
@@ -85,7 +82,7 @@ enum class Output { products, residues };
 struct Target {
   void* data;  // int32 products, or int8 residues
   std::int64_t ld, stride;
-  std::int64_t rows, cols;  // padded: what may be written
+  std::int64_t rows, cols;  // what may be written: padded, but for parts
   const ModuliTable* table;
   int first;  // modulus of plane 0
   int steps;  // stages of a tile
@@ -398,16 +395,16 @@ __global__ void __cluster_dims__(cluster_blocks, 1, 1) __launch_bounds__(block_t
 #endif
 }
 
-/// \brief Adds the products of a part of the positions to what is there. Two warpgroups multiply, 64 columns each; one thread
-/// of another warp keeps the stages under way.
-__global__ void __launch_bounds__(part_threads, 2)
+/// \brief Adds the products of a part of the positions to what is there. Two warpgroups multiply, 64 columns
+/// each; one thread of another warp keeps the stages under way.
+__global__ void __launch_bounds__(part_threads, 1)
     add_part_kernel(const __grid_constant__ CUtensorMap rows_map,
                     const __grid_constant__ CUtensorMap cols_map, const __grid_constant__ Target target,
                     const __grid_constant__ Parts parts) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char dynamic_shared[];
   const std::uint32_t shared = (shared_address(dynamic_shared) + 1023) / 1024 * 1024;
-  const std::uint32_t full = shared + part_stages * parts.stage_bytes(), empty = full + part_stages * 8;
+  const std::uint32_t full = shared + most_part_bytes, empty = full + part_stages * 8;
   if (threadIdx.x == 0) {
     for (int i = 0; i < part_stages; ++i) {
       barrier_init(full + 8 * i, 1);
@@ -529,9 +526,8 @@ Parts parts_of(const PlaneGeometry& g, int processors) {
   };
   parts.row_box = box(g.m), parts.col_box = box(g.n);
   const auto tiles = static_cast<std::int64_t>(parts.row_tiles) * parts.col_tiles * parts.planes;
-  const std::int64_t blocks_at_once = processors * (parts.shared_bytes() <= half_of_shared_bytes ? 2 : 1);
   const std::int64_t most = g.k / (least_part_steps * stage_positions);
-  parts.parts = static_cast<std::uint32_t>(std::max<std::int64_t>(1, std::min(blocks_at_once / tiles, most)));
+  parts.parts = static_cast<std::uint32_t>(std::max<std::int64_t>(1, std::min(processors / tiles, most)));
   return parts;
 }
 
@@ -620,11 +616,11 @@ const char* wgmma_multiply_parts(cudaStream_t stream, int device, const PlaneGeo
                                  static_cast<std::size_t>(padded_cols), stream);
     if (status != cudaSuccess) return "cudaMemsetAsync";
   }
-  status = cudaFuncSetAttribute(add_part_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                parts.shared_bytes());
+  status =
+      cudaFuncSetAttribute(add_part_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, part_shared_bytes);
   if (status != cudaSuccess) return "cudaFuncSetAttribute";
   const unsigned blocks = parts.row_tiles * parts.col_tiles * parts.planes * parts.parts;
-  add_part_kernel<<<blocks, part_threads, parts.shared_bytes(), stream>>>(rows, cols, target, parts);
+  add_part_kernel<<<blocks, part_threads, part_shared_bytes, stream>>>(rows, cols, target, parts);
   status = cudaGetLastError();
   return status == cudaSuccess ? nullptr : "add_part_kernel";
 }

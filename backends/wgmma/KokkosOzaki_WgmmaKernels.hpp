@@ -27,11 +27,12 @@ const char* wgmma_multiply(cudaStream_t stream, int device, const PlaneGeometry&
                            const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P, bool accumulate,
                            const std::int32_t* skip, int& status);
 
-/// Whether the products of these planes leave processors idle, unless their positions are cut into parts.
+/// Whether these planes have so few tiles that at least two blocks can share the positions of each.
 bool wgmma_adds_parts(int device, const PlaneGeometry& geometry);
 
-/// \brief As wgmma_multiply, for few and long vectors: several blocks share the positions of a tile and add their parts to
-/// P, which is set to zero before unless `accumulate`. Vectors of the padding are not read, products of them not written.
+/// \brief As wgmma_multiply, for few and long vectors: several blocks share the positions of a tile and add
+/// their parts to P, which is set to zero before unless `accumulate`. Vectors of the padding are not read,
+/// products of them not written.
 const char* wgmma_multiply_parts(cudaStream_t stream, int device, const PlaneGeometry& geometry,
                                  const std::int8_t* rA, const std::int8_t* rB, std::int32_t* P,
                                  bool accumulate, int& status);

@@ -27,11 +27,12 @@ __device__ inline std::int32_t finish(std::int32_t T, std::int32_t m, std::int32
       static_cast<std::int32_t>(static_cast<std::uint32_t>(T) * static_cast<std::uint32_t>(inverse)), m);
 }
 
-/// \brief The same from one FP32 and one integer instruction (numerical specification, section 5, "FP32 variant"): residue
-/// in the low byte.
+/// \brief The same from one FP32 and one integer instruction (numerical specification, section 5, "FP32
+/// variant"): residue in the low byte.
 ///
-/// The quotient comes as an integer Q in [2^23, 2^24), as V + T is one: patterns of such floats differ from them by a
-/// multiple of 256. So does Q from the quotient times m, and the low byte of F - m Q is that of T - m round(T / m).
+/// The quotient comes as an integer Q in [2^23, 2^24), as V + T is one: patterns of such floats differ from
+/// them by a multiple of 256. Q is 12582912 + V / m + q with q = round(T / m), so that F - m Q and T - m q have
+/// the same low byte.
 /// \param F  bit pattern of V + T as a float, V the smallest multiple of 256 m that is >= 2^23 + 2^19: an integer
 /// sum that starts from the pattern of V
 /// \param inverse, minus_modulus  1 / m, -m
@@ -43,9 +44,9 @@ __device__ inline std::uint32_t finish_in_float(std::int32_t F, float inverse, s
 
 /// \brief sum := start + digits times coefficients by the matrix units: 16 rows of four entries, 8 columns.
 ///
-/// All lanes of a warp take part. With g = lane / 4, t = lane % 4, a lane hands over the words of entry t of the rows g
-/// and g + 8, and the coefficients of entry t in column g; it gets the sums of row g in the columns 2 t and 2 t + 1, then
-/// those of row g + 8.
+/// All lanes of a warp take part. With g = lane / 4, t = lane % 4, a lane hands over the words of entry t of
+/// the rows g and g + 8, and the coefficients of entry t in column g; it gets the sums of row g in the
+/// columns 2 t and 2 t + 1, then those of row g + 8.
 /// \tparam Words  32-bit words of four digits
 template <int Words>
 __device__ inline void digit_products(const int4& start, const std::uint32_t (&rows)[Words][2],
@@ -75,8 +76,8 @@ __device__ inline std::uint32_t low_bytes(std::uint32_t a, std::uint32_t b, std:
 
 constexpr std::uint32_t digit_offset = 0x80808080u;  // 128 in each byte
 
-/// Base-256 digits of a scaled entry, signed ones with 128 added to each, four to a word, without the bytes being taken
-/// apart. What the offset adds to a sum of products is known beforehand.
+/// Base-256 digits of a scaled entry, signed ones with 128 added to each, four to a word, without the bytes
+/// being taken apart. What the offset adds to a sum of products is known beforehand.
 template <int Words>
 struct Digits {
   std::uint32_t word[Words];
@@ -98,8 +99,8 @@ __device__ inline std::uint64_t shifted_down(std::uint64_t x, std::int32_t shift
 
 /// \brief As scaled_integer and signed_digits together, of x or -x.
 ///
-/// Integers of two words are below 2^63 in magnitude, so that the leading bit of a number, once it is bit 62, never has to go
-/// up again: one shift to the right is all.
+/// Integers of two words are below 2^63 in magnitude, so that the leading bit of a number, once it is bit 62,
+/// never has to go up again: one shift to the right is all.
 /// \tparam Subnormals  whether these can matter: alpha is not below least_alpha_of_subnormals
 template <int Words, bool Subnormals, class Bits>
 __device__ inline Digits<Words> digits_of(Bits bits, std::int32_t alpha, bool toward_zero, bool negated) {

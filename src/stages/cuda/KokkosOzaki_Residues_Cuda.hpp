@@ -32,9 +32,9 @@ struct TiledOperand {
 
 /// \brief Residues of two sets of vectors, one tile per team, four rows a warp.
 ///
-/// Entries are converted to digits once, four consecutive positions of each row a lane. The matrix units multiply the digits
-/// of a row with the coefficients of four moduli at a time, after which each of these moduli has one lane in four, with
-/// 16 consecutive positions: one 16-byte store a row.
+/// Entries are converted to digits once, four consecutive positions of each row a lane. The matrix units
+/// multiply the digits of a row with the coefficients of four moduli at a time, after which each of these
+/// moduli has one lane in four, with 16 consecutive positions: one 16-byte store a row.
 /// \tparam Words 32-bit words of digits: 1 for products of floats and s <= 7, 2 for s <= 16, 3 above
 template <class Real, int Words, int MinBlocks = (Words == 3 ? 2 : 3)>
 struct ResiduesKernel {
@@ -47,8 +47,8 @@ struct ResiduesKernel {
 
   static constexpr int group = 4;  // moduli at a time
   static constexpr int digit_count = Words == 1 ? 4 : Words == 2 ? 8 : 10;
-  // Coefficients (3), unused; inverse, minus modulus, unused (2); four times the start: copies in registers would cost
-  // as much as the sums themselves.
+  // Coefficients (3), unused; inverse, minus modulus, unused (2); four times the start: copies in registers
+  // would cost as much as the sums themselves.
   static constexpr int constant_words = 12;
   static constexpr int entry_bytes = tile_rows * chunk_length * static_cast<int>(sizeof(Real));
   static constexpr int constant_bytes = max_moduli * constant_words * 4;
@@ -109,7 +109,8 @@ struct ResiduesKernel {
   }
 
   /// Residues of the entries of four lanes, for the lane's modulus of the group.
-  /// \param column  coefficients as digit_products takes them, for the entries of the first two and the last two lanes
+  /// \param column  coefficients as digit_products takes them, for the entries of the first two and the last
+  ///   two lanes
   __device__ static uint4 group_residues(const QuadDigits& digit, const std::uint32_t (&column)[2][Words],
                                          const int2& c, const int4& start) {
     std::uint32_t packed[4];

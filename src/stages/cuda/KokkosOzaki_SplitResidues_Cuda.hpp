@@ -139,9 +139,11 @@ template <int Words_>
 struct ReducerByteDot {
   static constexpr int Words = Words_;
   static constexpr bool has_low_byte = true;
-  using Entry = Digits<Words>;
+  /// Signed digits, four to a word.
+  struct Entry {
+    std::uint32_t word[Words];
+  };
 
-  /// The last lines of digits_of.
   __device__ static Entry entry(std::uint64_t low, std::uint32_t high) {
     constexpr std::uint64_t offset = 0x8080808080808080u;
     const std::uint64_t w = low + offset;
@@ -224,8 +226,8 @@ struct ReducerFp64Chain {
   }
 };
 
-/// \brief Residues of stored integers, one tile per team; as in ResiduesKernel each thread has 16 consecutive
-/// positions of one vector and stores 16 bytes for each modulus.
+/// \brief Residues of stored integers, one tile per team; each thread has 16 consecutive positions of one
+/// vector and stores 16 bytes for each modulus.
 template <class ReducerType>
 struct StoredResiduesKernel {
   using Policy = TilePolicy<4>;

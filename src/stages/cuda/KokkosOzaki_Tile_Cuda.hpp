@@ -43,9 +43,9 @@ struct Tile {
   }
 };
 
-/// \brief The tiles of a set of vectors, in the order of the blocks: along the positions first, so that what is
-/// at work at the same time writes long runs of memory; but a few tiles of vectors side by side, which have lines and
-/// pages in common where the vectors are the unit stride.
+/// \brief The tiles of a set of vectors, in the order of the blocks: along the positions first, so that what
+/// is at work at the same time writes long runs of memory; but a few tiles of vectors side by side, which
+/// have lines and pages in common where the vectors are the unit stride.
 struct TileGrid {
   static constexpr std::uint32_t side_by_side = 4;
 
@@ -146,7 +146,8 @@ __device__ __noinline__ QuadBits<typename FormatOf<Real>::Bits> load_quad_anywhe
 }
 
 /// The bits of the thread's 16 entries; zeros outside the vectors.
-/// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many vectors
+/// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many
+///   vectors
 template <class Real>
 __device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned, bool unit_stride,
                                     const Tile& tile, int thread,
@@ -187,8 +188,8 @@ __device__ inline void load_entries(const VectorSet<Real>& vectors, bool aligned
   }
 }
 
-// A tile on its way through shared memory: rows of 128 entries, 16-byte words permuted so that neither a row nor a column
-// of quads conflicts.
+// A tile on its way through shared memory: rows of 128 entries, 16-byte words permuted so that neither a row
+// nor a column of quads conflicts.
 
 template <class Real>
 __device__ inline int entry_in_shared(int row, int entry) {
@@ -198,7 +199,8 @@ __device__ inline int entry_in_shared(int row, int entry) {
          entry % in_word;
 }
 
-/// Starts to copy Bytes bytes from device to shared memory, past the registers; or the first `there` of them, and zeros.
+/// Starts to copy Bytes bytes from device to shared memory, past the registers; or the first `there` of them,
+/// and zeros.
 template <int Bytes>
 __device__ inline void start_copy(void* to, const void* from) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -256,7 +258,8 @@ __device__ __noinline__ void start_copy_of_any_tile(VectorSet<Real> vectors, boo
 
 /// \brief Starts to copy a tile to shared memory; zeros outside the vectors.
 /// \param aligned      quads may be read as 16-byte words
-/// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many vectors
+/// \param unit_stride  neighbouring lanes take neighbouring positions of one vector, otherwise of many
+///   vectors
 template <class Real>
 __device__ inline void start_copy_of_tile(const VectorSet<Real>& vectors, bool aligned, bool unit_stride,
                                           const Tile& tile, int thread, Real* shared) {
