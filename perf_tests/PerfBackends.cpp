@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// INT8 products alone, in operations (two per multiply-add) per second: Int8/<engine>/m/n/k. And the reducers
+// INT8 products alone, in operations (two per multiply-add) per second: Int8/<engine>/m/n/k, on CUDA also
+// of several planes: Int8/<engine>/m/n/k/planes. And the reducers
 // of the residue stage on one thread: Residues/<kernels>/moduli, residues per second.
+#include <utility>
 #include <vector>
 
 #include "BenchmarkContext.hpp"
@@ -22,9 +24,9 @@ struct FillFunctor {
 };
 
 void int8_products(benchmark::State& state, const std::string& engine_name, std::int64_t m, std::int64_t n,
-                   std::int64_t k) {
+                   std::int64_t k, int planes = 1) {
   Impl::PlaneGeometry g;
-  g.m = m, g.n = n, g.k = k;
+  g.m = m, g.n = n, g.k = k, g.count = planes;
   g.lda = g.ldb = Impl::round_up(k, Impl::k_padding);
   g.ldp = Impl::round_up(m, Impl::vector_padding);
   const std::int64_t rows = g.ldp, cols = Impl::round_up(n, Impl::vector_padding);
@@ -32,19 +34,25 @@ void int8_products(benchmark::State& state, const std::string& engine_name, std:
   const auto engine = Impl::make_int8_gemm<Space>(engine_name.c_str());
   engine->prepare();
   using Bytes = Kokkos::View<std::int8_t*, Space::memory_space>;
-  const Bytes a("a", static_cast<std::size_t>(g.stride_a)), b("b", static_cast<std::size_t>(g.stride_b));
-  const Kokkos::View<std::int32_t*, Space::memory_space> p("p", static_cast<std::size_t>(g.stride_p));
+  const Bytes a("a", static_cast<std::size_t>(planes * g.stride_a)),
+      b("b", static_cast<std::size_t>(planes * g.stride_b));
+  const Kokkos::View<std::int32_t*, Space::memory_space> p("p",
+                                                           static_cast<std::size_t>(planes * g.stride_p));
   const Bytes workspace("workspace", engine->workspace_bytes(g));
   if (k == g.lda) {  // otherwise the padding of k has to stay zero
-    Kokkos::parallel_for("fill", Impl::Range<Space>(0, m * g.lda), FillFunctor{a.data()});
-    Kokkos::parallel_for("fill", Impl::Range<Space>(0, n * g.ldb), FillFunctor{b.data()});
+    for (int plane = 0; plane < planes; ++plane) {
+      Kokkos::parallel_for("fill", Impl::Range<Space>(0, m * g.lda),
+                           FillFunctor{a.data() + plane * g.stride_a});
+      Kokkos::parallel_for("fill", Impl::Range<Space>(0, n * g.ldb),
+                           FillFunctor{b.data() + plane * g.stride_b});
+    }
   }
   measure(state, [&](const Space& exec) {
     engine->run(exec, g, a.data(), b.data(), p.data(), false, workspace.data());
   });
-  state.counters["OP/s"] =
-      benchmark::Counter(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
-                         benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["OP/s"] = benchmark::Counter(
+      2.0 * planes * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+      benchmark::Counter::kIsIterationInvariantRate);
 }
 
 /// 2^16 entries through one set of leaf functions.
@@ -98,6 +106,16 @@ void register_benchmarks() {
     standard(benchmark::RegisterBenchmark(
         ("Int8/" + engine + "/32/32/100032").c_str(),
         [engine](benchmark::State& state) { int8_products(state, engine, 32, 32, 100032); }));
+    if (Impl::is_host_space_v<Space> || engine == "portable") continue;
+    for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {100, 100}, {16, 16}, {64, 64}, {128, 128}, {97, 3}})
+      for (const std::int64_t k : {std::int64_t{16384}, Impl::max_k_block})
+        standard(benchmark::RegisterBenchmark(("Int8/" + engine + "/" + std::to_string(m) + "/" +
+                                               std::to_string(n) + "/" + std::to_string(k) + "/14")
+                                                  .c_str(),
+                                              [engine, m = m, n = n, k](benchmark::State& state) {
+                                                int8_products(state, engine, m, n, k, 14);
+                                              }));
   }
   if constexpr (!Impl::is_host_space_v<Space>) return;
   for (const int num_moduli : {14, 18})

@@ -187,6 +187,18 @@ class ScalarStages : public StageTest<Variant> {
       for (std::int64_t i = 0; i < 64; ++i)
         ASSERT_EQ(memory(p * stride + ld * padded + i), 0x55) << "behind plane " << p;
   }
+
+  /// The same in a product of doubles, or in one of the elements' type.
+  template <class Element, class Integer>
+  void expect_residues_in(bool product_of_doubles, const PlacedVectorsOf<Element>& placed,
+                          std::int64_t length, const std::vector<std::int32_t>& exponent,
+                          const std::vector<std::int32_t>& alpha, int s, bool toward_zero,
+                          const Integer& integer) {
+    if (product_of_doubles)
+      expect_residues<double>(placed, 0, length, exponent, alpha, s, toward_zero, integer);
+    else
+      expect_residues<Element>(placed, 0, length, exponent, alpha, s, toward_zero, integer);
+  }
 };
 TYPED_TEST_SUITE(ScalarStages, StageVariants, VariantNames);
 
@@ -385,12 +397,7 @@ TYPED_TEST(ScalarStages, ResiduesEqualPlainIntegers) {
           };
           for (const Placement& placement : placements(count, length)) {
             const PlacedVectorsOf<Element> placed(rows, placement, conj);
-            if (wide)
-              this->template expect_residues<double>(placed, 0, length, exponent, alpha, s, toward_zero,
-                                                     integer);
-            else
-              this->template expect_residues<Element>(placed, 0, length, exponent, alpha, s, toward_zero,
-                                                      integer);
+            this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, integer);
             if (::testing::Test::HasFatalFailure()) return;
           }
         }
@@ -425,12 +432,7 @@ TYPED_TEST(ScalarStages, ResiduesOfSubnormalFloatsBesideLargerOnes) {
         const std::int64_t length = size_of(rows.front());
         for (const Placement& placement : placements(size_of(rows), length)) {
           const PlacedVectorsOf<float> placed(rows, placement, false);
-          if (wide)
-            this->template expect_residues<double>(placed, 0, length, exponent, alpha, s, toward_zero,
-                                                   integer);
-          else
-            this->template expect_residues<float>(placed, 0, length, exponent, alpha, s, toward_zero,
-                                                  integer);
+          this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, integer);
           if (::testing::Test::HasFatalFailure()) return;
         }
       }

@@ -211,6 +211,7 @@ struct ResiduesKernel {
         if (r < places) *reinterpret_cast<std::uint32_t*>(out) = residues;
       }
     }
+    // The lane finishes this modulus of a group; in the products it hands over coefficients of this entry.
     const int modulus = lane & 3, entry = modulus;
 #pragma unroll 1
     for (int p = rest; p < count; p += group) {

@@ -268,10 +268,8 @@ __device__ inline void start_copy_of_tile(const VectorSet<Real>& vectors, bool a
     return start_copy_of_any_tile(vectors, unit_stride, tile, thread, shared);
   // From one entry to the next without multiplications and questions.
   const int lane = thread & 31, warp = thread >> 5;
-  const int row = unit_stride ? warp * quads_per_thread : lane, entry = !unit_stride
-                                                                            ? warp * (4 * quads_per_thread)
-                                                                        : aligned ? lane * in_word
-                                                                                  : lane;
+  const int row = unit_stride ? warp * quads_per_thread : lane;
+  const int entry = unit_stride ? lane * (aligned ? in_word : 1) : warp * (4 * quads_per_thread);
   const Real* x = vectors.data + tile.vector(row) * vectors.vector_stride +
                   (tile.position(row) + entry) * vectors.position_stride;
   const int to = entry_in_shared<Real>(row, entry);
