@@ -24,8 +24,8 @@ struct TiledOperand {
 
   TiledOperand(const ResidueOperandOf<Real>& operand, bool along_vectors, bool is_negated)
       : data(operand),
-        grid(TileGrid::fitted(operand.planes.padded, operand.planes.ld, along_vectors)),
-        aligned(quads_are_aligned(operand.vectors)),
+        grid(operand.planes.padded, operand.planes.ld),
+        aligned(words_are_aligned(operand.vectors, along_vectors)),
         unit_stride(along_vectors),
         negated(is_negated) {}
 };
@@ -52,7 +52,8 @@ struct ResiduesKernel {
   static constexpr int constant_words = 12;
   static constexpr int entry_bytes = tile_rows * chunk_length * static_cast<int>(sizeof(Real));
   static constexpr int constant_bytes = max_moduli * constant_words * 4;
-  static constexpr int scratch_bytes = entry_bytes + constant_bytes + 2 * tile_rows * 4 + 16;
+  static constexpr int scratch_bytes =
+      entry_bytes + constant_bytes + 2 * tile_rows * 4 + tile_rows / quads_per_thread * 16 + 16;
 
   using Bits = typename FormatOf<Real>::Bits;
   // As the matrix units take them: [first and second two of four entries][word][entry].
@@ -129,63 +130,77 @@ struct ResiduesKernel {
     return make_uint4(packed[0], packed[1], packed[2], packed[3]);
   }
 
-  /// Starts to copy the entries of a tile, and exponent and alpha of its rows.
-  __device__ void start_copy(const TiledOperand<Real>& operand, const Tile& tile, int thread, Real* entries,
-                             std::int32_t* exponents) const {
-    start_copy_of_tile(operand.data.vectors, operand.aligned, operand.unit_stride, tile, thread, entries);
-    if (thread >= 2 * tile_rows) return;
-    const std::int32_t* from = thread < tile_rows ? operand.data.exponent : operand.data.alpha;
-    const std::int64_t v = tile.vector(thread % tile_rows);
-    CudaStages::start_copy<4>(exponents + thread, from + v, v < operand.data.vectors.count ? 4 : 0);
+  /// What a warp has to know of its rows after their conversion; kept in shared memory, for want of registers.
+  struct Place {
+    std::int64_t offset;  // in a plane
+    std::int32_t rows;    // of those that lie in the planes
+  };
+
+  __device__ static Place place_of(const ResiduePlanes& planes, const Tile& tile, int row) {
+    const std::int64_t v = tile.vector(row), l = tile.position(row),
+                       left = l < planes.ld ? planes.padded - v : 0;
+    return {v * planes.ld + l, static_cast<std::int32_t>(left < quads_per_thread ? left : quads_per_thread)};
   }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
     const int thread = team.team_rank();
-    const bool of_first = team.league_rank() < first_tiles;
-    const TiledOperand<Real> operand = of_first ? this->first : second;
-    const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes} - 16, 16));
     auto* entries = reinterpret_cast<Real*>(shared);
     auto* constants = reinterpret_cast<std::int32_t*>(shared + entry_bytes);
-    auto* exponents = constants + constant_bytes / 4;
-    start_copy(operand, tile, thread, entries, exponents);
+    auto* exponents = constants + constant_bytes / 4;  // and alpha, of the rows
+    auto* places = reinterpret_cast<Place*>(exponents + 2 * tile_rows);
+    {
+      const bool of_first = team.league_rank() < first_tiles;
+      const TiledOperand<Real> operand = of_first ? this->first : second;
+      const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
+      if (thread < 2 * tile_rows) {
+        const std::int32_t* from = thread < tile_rows ? operand.data.exponent : operand.data.alpha;
+        const std::int64_t v = tile.vector(thread % tile_rows);
+        if (v < operand.data.vectors.count)
+          start_copy<4>(exponents + thread, from + v);
+        else
+          exponents[thread] = flagged_vector;
+      }
+      if (thread < tile_threads / 32)
+        places[thread] = place_of(operand.data.planes, tile, thread * quads_per_thread);
+      start_copy_of_tile(operand.data.vectors, operand.aligned, operand.unit_stride, tile, thread, entries);
+    }
     const int count = table->count;
     if (thread < count) store_constants(thread, constants + thread * constant_words);
     wait_for_copies();
     team.team_barrier();
 
-    if (__all_sync(0xFFFFFFFFu, tile.vector(quad_index(true, thread, 0).row) >= operand.data.planes.padded))
-      return;
+    const int warp = thread / 32, row = warp * quads_per_thread;
+    const int rows = places[warp].rows;
+    if (rows <= 0) return;
+    const bool of_first = team.league_rank() < first_tiles;
+    const bool unit_stride = of_first ? this->first.unit_stride : second.unit_stride,
+               negated = of_first ? this->first.negated : second.negated;
     QuadDigits digit[quads_per_thread];
 #pragma unroll
-    for (int r = 0; r < quads_per_thread; ++r) {
-      const QuadIndex at = quad_index(true, thread, r);
-      Bits bits[4];
-      read_quad(entries, at.row, at.quad, bits);
-      const std::int32_t a =
-          exponents[at.row] != flagged_vector ? exponents[tile_rows + at.row] : vanishing_alpha;
-      if (a < least_alpha_of_subnormals<Real>)
-        convert<false>(bits, a, operand.negated, digit[r]);
-      else
-        convert<true>(bits, a, operand.negated, digit[r]);
+    for (int r = 0; r < quads_per_thread; r += in_word<Real>) {
+      Bits bits[in_word<Real>][4];
+      read_quads(entries, unit_stride, row + r, thread & 31, bits);
+#pragma unroll
+      for (int i = 0; i < in_word<Real>; ++i) {
+        const std::int32_t a =
+            exponents[row + r + i] != flagged_vector ? exponents[tile_rows + row + r + i] : vanishing_alpha;
+        if (a < least_alpha_of_subnormals<Real>)
+          convert<false>(bits[i], a, negated, digit[r + i]);
+        else
+          convert<true>(bits[i], a, negated, digit[r + i]);
+      }
     }
-    store_residues(operand.data.planes, tile, thread, digit, count, constants);
+    store_residues(of_first ? this->first.data.planes : second.data.planes, places[warp].offset, rows,
+                   thread & 31, digit, count, constants);
   }
 
   /// Of the rows of the warp.
-  __device__ void store_residues(const ResiduePlanes& planes, const Tile& tile, int thread,
+  __device__ void store_residues(const ResiduePlanes& planes, std::int64_t offset, int places, int lane,
                                  const QuadDigits (&digit)[quads_per_thread], int count,
                                  const std::int32_t* constants) const {
-    const int lane = thread & 31;
-    // The lane's rows: so many of them have a place for its positions.
-    const int row = quad_index(true, thread, 0).row;
-    const std::int64_t v = tile.vector(row), l = tile.position(row) + 4 * lane;
-    const bool of_chunks = tile.log_chunks != 0;
-    const std::int64_t room = of_chunks ? (planes.ld - l + chunk_length - 1) / chunk_length
-                                        : (l < planes.ld ? planes.padded - v : 0);
-    const int places = room < quads_per_thread ? static_cast<int>(room) : quads_per_thread;
-    const std::int64_t step = of_chunks ? chunk_length : planes.ld;
-    std::int8_t* const own = planes.data + v * planes.ld + l;
+    const std::int64_t step = planes.ld;
+    std::int8_t* const own = planes.data + offset + 4 * lane;
 
     // Moduli that do not fill a group; 256 is the first, the low bytes themselves.
     const int rest = count % group;

@@ -145,9 +145,9 @@ void quantize_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& vectors, 
                    const std::int32_t* skip) {
   using namespace CudaStages;
   using Kernel = QuantizeKernel<Element, Quantizer>;
-  const TileGrid grid = TileGrid::fitted(padded, ld, vectors.position_stride == 1);
+  const TileGrid grid(padded, ld);
   const Kernel kernel{
-      vectors,   exponent, q, ld, padded, grid, grid.tiles(), quads_are_aligned(component(vectors, 0)),
+      vectors,   exponent, q, ld, padded, grid, grid.tiles(), words_are_aligned(component(vectors, 0)),
       quantizer, skip};
   Kokkos::parallel_for(Labels::quantize,
                        typename Kernel::Policy(exec, kernel.teams(), tile_threads, 1)

@@ -59,7 +59,6 @@ struct ScaledIntegersKernel {
     const Operand operand = of_first ? this->first : second;
     const VectorSet<double>& vectors = operand.data.vectors;
     const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
-    const std::int64_t first_vector = tile.first_vector, first = tile.first_position;
     const auto usable = [&](std::int64_t v) {
       return v < vectors.count && operand.data.exponent[v] != flagged_vector;
     };
@@ -70,7 +69,7 @@ struct ScaledIntegersKernel {
 #pragma unroll
       for (int r = 0; r < pairs_per_thread; ++r) {
         const PairIndex at = pair_index(thread, r);
-        const std::int64_t v = first_vector + at.row, l = first + 2 * at.pair;
+        const std::int64_t v = tile.vector(at.row), l = tile.position(at.row) + 2 * at.pair;
         const double* x = vectors.data + v * vectors.vector_stride + l;
         bits[r] = make_ulonglong2(0, 0);
         if (operand.aligned && v < vectors.count && l + 2 <= vectors.length) {
@@ -84,12 +83,12 @@ struct ScaledIntegersKernel {
 #pragma unroll
       for (int r = 0; r < pairs_per_thread; ++r) {
         const PairIndex at = pair_index(thread, r);
-        const std::int64_t v = first_vector + at.row;
+        const std::int64_t v = tile.vector(at.row);
         const bool use = usable(v);
         const std::int32_t alpha = use ? operand.data.alpha[v] : 0;
         const ScaledInteger x = scaled_integer(double_of(use ? bits[r].x : 0), alpha, toward_zero);
         const ScaledInteger y = scaled_integer(double_of(use ? bits[r].y : 0), alpha, toward_zero);
-        store(operand.data.integers, v, first + 2 * at.pair, make_ulonglong2(x.low, y.low),
+        store(operand.data.integers, v, tile.position(at.row) + 2 * at.pair, make_ulonglong2(x.low, y.low),
               make_int2(x.high, y.high));
       }
       return;
@@ -103,7 +102,7 @@ struct ScaledIntegersKernel {
 #pragma unroll
     for (int r = 0; r < quads_per_thread; ++r) {
       const QuadIndex at = quad_index(false, thread, r);
-      const std::int64_t v = first_vector + at.row;
+      const std::int64_t v = tile.vector(at.row);
       const bool use = usable(v);
       const std::int32_t alpha = use ? operand.data.alpha[v] : 0;
       ScaledInteger a[4];
@@ -126,7 +125,7 @@ struct ScaledIntegersKernel {
         const short2 two = *reinterpret_cast<const short2*>(high + at.row * short_row + 2 * at.pair);
         above = make_int2(two.x, two.y);
       }
-      store(operand.data.integers, first_vector + at.row, first + 2 * at.pair,
+      store(operand.data.integers, tile.vector(at.row), tile.position(at.row) + 2 * at.pair,
             *reinterpret_cast<const ulonglong2*>(low + at.row * row + 2 * at.pair), above);
     }
   }
@@ -259,7 +258,6 @@ struct StoredResiduesKernel {
     const ScaledIntegers& from = operand.integers;
     const ResiduePlanes& planes = operand.planes;
     const Tile tile = operand.grid.place(team.league_rank() - (of_first ? 0 : first_tiles));
-    const std::int64_t first_vector = tile.first_vector, first = tile.first_position;
 
     auto* shared = reinterpret_cast<char*>(team.team_shmem().get_shmem_aligned(int{scratch_bytes}, 16));
     auto* pairs = reinterpret_cast<ulonglong2*>(shared);
@@ -269,7 +267,7 @@ struct StoredResiduesKernel {
 #pragma unroll
     for (int r = 0; r < pairs_per_thread; ++r) {
       const PairIndex at = pair_index(thread, r);
-      const std::int64_t v = first_vector + at.row, l = first + 2 * at.pair;
+      const std::int64_t v = tile.vector(at.row), l = tile.position(at.row) + 2 * at.pair;
       word[r] = v < from.padded && l < from.ld
                     ? __ldg(reinterpret_cast<const ulonglong2*>(from.low + v * from.ld + l))
                     : make_ulonglong2(0, 0);
@@ -285,7 +283,7 @@ struct StoredResiduesKernel {
 #pragma unroll
       for (int r = 0; r < quads_per_thread; ++r) {
         const int vector = (thread >> 5) * quads_per_thread + r, quad = thread & 31;
-        const std::int64_t v = first_vector + vector, l = first + 4 * quad;
+        const std::int64_t v = tile.vector(vector), l = tile.position(vector) + 4 * quad;
         const uint4 high = v < from.padded && l < from.ld
                                ? __ldg(reinterpret_cast<const uint4*>(from.high + v * from.ld + l))
                                : make_uint4(0, 0, 0, 0);
@@ -296,7 +294,7 @@ struct StoredResiduesKernel {
     team.team_barrier();
 
     const int vector = thread >> 3, part = thread & 7;
-    const std::int64_t v = first_vector + vector, l = first + 16 * part;
+    const std::int64_t v = tile.vector(vector), l = tile.position(vector) + 16 * part;
     if (v >= planes.padded || l >= planes.ld) return;
     typename ReducerType::Entry entry[16];
 #pragma unroll
@@ -358,8 +356,8 @@ inline void scaled_integers_cuda(const Kokkos::Cuda& exec, const SplitOperand& f
     Kokkos::parallel_for(Labels::scaled_integers,
                          typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
                              .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-                         Kernel{{first, grid, quads_are_aligned(first.vectors)},
-                                {second, second_grid, quads_are_aligned(second.vectors)},
+                         Kernel{{first, grid, words_are_aligned(first.vectors)},
+                                {second, second_grid, words_are_aligned(second.vectors)},
                                 grid.tiles(),
                                 toward_zero});
   };

@@ -262,15 +262,14 @@ void statistics_chunks_cuda(const Kokkos::Cuda& exec, const VectorSet<Element>& 
                             const VectorSet<Element>& second, ChunkStatistics* chunks) {
   using namespace CudaStages;
   using Kernel = ChunkStatisticsKernel<Element>;
-  const TileGrid grid = TileGrid::fitted(first.count, first.length, first.position_stride == 1),
-                 second_grid = TileGrid::fitted(second.count, second.length, second.position_stride == 1);
+  const TileGrid grid(first.count, first.length), second_grid(second.count, second.length);
   const std::int64_t records = first.count * ((first.length + chunk_length - 1) / chunk_length);
   Kokkos::parallel_for(
       Labels::statistics_chunks,
       typename Kernel::Policy(exec, grid.tiles() + second_grid.tiles(), tile_threads, 1)
           .set_scratch_size(0, Kokkos::PerTeam(int{Kernel::scratch_bytes})),
-      Kernel{{first, chunks, grid, quads_are_aligned(component(first, 0))},
-             {second, chunks + records, second_grid, quads_are_aligned(component(second, 0))},
+      Kernel{{first, chunks, grid, words_are_aligned(component(first, 0))},
+             {second, chunks + records, second_grid, words_are_aligned(component(second, 0))},
              grid.tiles()});
 }
 
