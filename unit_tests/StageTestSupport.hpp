@@ -13,6 +13,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "SharedMemory.hpp"
@@ -191,6 +192,17 @@ inline std::vector<Placement> placements(std::int64_t count, std::int64_t length
           {"contiguous vectors", 1, count},
           {"contiguous vectors, gaps", 1, count + 5},
           {"nothing contiguous", 2, 2 * count + 1}};
+}
+
+/// \brief Numbers of vectors and lengths: all of `counts` with all of `lengths`, and some with several chunks, where
+/// the tiles of CUDA begin with one vector and go on with another chunk.
+inline std::vector<std::pair<std::int64_t, std::int64_t>> shapes_around_tiles(
+    const std::vector<std::int64_t>& counts, const std::vector<std::int64_t>& lengths) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {{3, 700},   {4, 513},   {36, 640}, {97, 257},
+                                                               {100, 400}, {130, 300}, {259, 129}};
+  for (const std::int64_t length : lengths)
+    for (const std::int64_t count : counts) shapes.emplace_back(count, length);
+  return shapes;
 }
 
 /// Copies of `rows` in one piece of memory that is as small as the strides allow, NaN in the gaps.

@@ -279,44 +279,42 @@ TYPED_TEST(ResiduesStage, EqualsTheVectorsInEveryPlacement) {
 
 TYPED_TEST(ResiduesStage, EqualsPlainIntegersForSizesAroundTilesAndBlocks) {
   Random random(44);
-  for (const std::int64_t length : {1, 2, 63, 64, 65, 127, 128, 129, 191, 193, 257})
-    for (const std::int64_t count : {1, 16, 31, 33}) {
-      const int num_moduli = static_cast<int>(random.between(Impl::min_moduli, Impl::max_moduli));
-      const bool toward_zero = random.below(2) == 0;
-      const auto top = static_cast<int>(bit_length_of(largest_magnitude(num_moduli))) - 2;
-      SCOPED_TRACE(std::to_string(count) + " vectors of " + std::to_string(length) +
-                   ", s = " + std::to_string(num_moduli));
-      Rows<double> rows;
-      std::vector<std::int32_t> exponent, alpha;
-      for (std::int64_t v = 0; v < count; ++v) {
-        const std::int64_t kind = random.below(6);
-        const auto base = static_cast<int>(random.between(-900, 900));
-        rows.emplace_back();
-        for (std::int64_t l = 0; l < length; ++l)
-          rows.back().push_back(random.below(6) == 0 ? (random.below(2) == 0 ? 0.0 : -0.0)
-                                : kind == 0          ? random.real(-1074, -1020)
-                                : kind == 1          ? random.real(base - 100, base)
-                                : kind == 2
-                                    ? std::ldexp(static_cast<double>(random.between(-4000, 4000)), base)
-                                    : random.real(base - 8, base));
-        const std::int32_t e = reference_statistics(rows.back()).exponent;
-        exponent.push_back(e);
-        alpha.push_back(e == zero_vector
-                            ? 0
-                            : static_cast<std::int32_t>(random.between(kind == 2 ? 8 : top - 6, top)) - e);
-        if (kind == 5) {
-          rows.back()[static_cast<std::size_t>(random.below(length))] =
-              random.below(2) == 0 ? quiet_nan : -infinity;
-          exponent.back() = flagged_vector;
-          alpha.back() = 0;
-        }
+  for (const auto& [count, length] :
+       shapes_around_tiles({1, 16, 31, 33}, {1, 2, 63, 64, 65, 127, 128, 129, 191, 193, 257})) {
+    const int num_moduli = static_cast<int>(random.between(Impl::min_moduli, Impl::max_moduli));
+    const bool toward_zero = random.below(2) == 0;
+    const auto top = static_cast<int>(bit_length_of(largest_magnitude(num_moduli))) - 2;
+    SCOPED_TRACE(std::to_string(count) + " vectors of " + std::to_string(length) +
+                 ", s = " + std::to_string(num_moduli));
+    Rows<double> rows;
+    std::vector<std::int32_t> exponent, alpha;
+    for (std::int64_t v = 0; v < count; ++v) {
+      const std::int64_t kind = random.below(6);
+      const auto base = static_cast<int>(random.between(-900, 900));
+      rows.emplace_back();
+      for (std::int64_t l = 0; l < length; ++l)
+        rows.back().push_back(random.below(6) == 0 ? (random.below(2) == 0 ? 0.0 : -0.0)
+                              : kind == 0          ? random.real(-1074, -1020)
+                              : kind == 1          ? random.real(base - 100, base)
+                              : kind == 2 ? std::ldexp(static_cast<double>(random.between(-4000, 4000)), base)
+                                          : random.real(base - 8, base));
+      const std::int32_t e = reference_statistics(rows.back()).exponent;
+      exponent.push_back(e);
+      alpha.push_back(
+          e == zero_vector ? 0 : static_cast<std::int32_t>(random.between(kind == 2 ? 8 : top - 6, top)) - e);
+      if (kind == 5) {
+        rows.back()[static_cast<std::size_t>(random.below(length))] =
+            random.below(2) == 0 ? quiet_nan : -infinity;
+        exponent.back() = flagged_vector;
+        alpha.back() = 0;
       }
-      const std::vector<Rows<int>> expected =
-          reference_residues(rows, exponent, alpha, num_moduli, toward_zero);
-      for (const Placement& placement : placements(count, length))
-        ASSERT_NO_FATAL_FAILURE(this->expect(PlacedVectors(rows, placement), 0, length, exponent, alpha,
-                                             num_moduli, toward_zero, expected, placement.name));
     }
+    const std::vector<Rows<int>> expected =
+        reference_residues(rows, exponent, alpha, num_moduli, toward_zero);
+    for (const Placement& placement : placements(count, length))
+      ASSERT_NO_FATAL_FAILURE(this->expect(PlacedVectors(rows, placement), 0, length, exponent, alpha,
+                                           num_moduli, toward_zero, expected, placement.name));
+  }
 }
 
 TYPED_TEST(ResiduesStage, TwoOperandsInOneCallEqualTwoCalls) {

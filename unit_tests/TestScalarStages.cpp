@@ -370,37 +370,35 @@ TYPED_TEST(ScalarStages, ResiduesEqualPlainIntegers) {
   for_each_element([&](auto element) {
     using Element = decltype(element);
     constexpr int least = least_exponent<Element>, largest = largest_exponent<Element>;
-    for (const std::int64_t length : {1, 63, 64, 65, 128, 130, 200})
-      for (const std::int64_t count : {1, 17, 33})
-        for (const bool wide : {false, true}) {  // floats in a product of doubles have integers of any width
-          if (wide && !is_single_v<Element>) continue;
-          const int s = static_cast<int>(random.between(2, wide ? 20 : 19));
-          const bool toward_zero = random.below(2) == 0, conj = random.below(2) == 0;
-          const int top = s <= 7 && is_single_v<Element> && !wide ? 30 : s <= 16 ? 62 : 78;
-          SCOPED_TRACE(std::to_string(count) + " vectors of " + std::to_string(length) +
-                       ", s = " + std::to_string(s));
-          Rows<Element> rows;
-          std::vector<std::int32_t> exponent, alpha;
-          for (std::int64_t v = 0; v < count; ++v) {
-            const int base = static_cast<int>(random.between(least, largest));
-            rows.push_back(
-                random_vector<Element>(random, length, std::max(least, base - (v % 2 == 0 ? 10 : 60)), base));
-            if (v % 7 == 2) rows.back() = random_vector<Element>(random, length, least, least + 10);
-            const std::int32_t e = reference_statistics_of(rows.back()).exponent;
-            exponent.push_back(v % 9 == 4 ? flagged_vector : e);
-            alpha.push_back(e == zero_vector ? 0
-                                             : static_cast<std::int32_t>(random.between(-2, top)) - 1 - e);
-          }
-          const auto integer = [&](std::int64_t v, std::int64_t l, int which) {
-            const double x = static_cast<double>(Impl::part_of(at(rows, v, l), which));
-            return reference_integer(which == 1 && conj ? -x : x, at(alpha, v), toward_zero);
-          };
-          for (const Placement& placement : placements(count, length)) {
-            const PlacedVectorsOf<Element> placed(rows, placement, conj);
-            this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, integer);
-            if (::testing::Test::HasFatalFailure()) return;
-          }
+    for (const auto& [count, length] : shapes_around_tiles({1, 17, 33}, {1, 63, 64, 65, 128, 130, 200}))
+      for (const bool wide : {false, true}) {  // floats in a product of doubles have integers of any width
+        if (wide && !is_single_v<Element>) continue;
+        const int s = static_cast<int>(random.between(2, wide ? 20 : 19));
+        const bool toward_zero = random.below(2) == 0, conj = random.below(2) == 0;
+        const int top = s <= 7 && is_single_v<Element> && !wide ? 30 : s <= 16 ? 62 : 78;
+        SCOPED_TRACE(std::to_string(count) + " vectors of " + std::to_string(length) +
+                     ", s = " + std::to_string(s));
+        Rows<Element> rows;
+        std::vector<std::int32_t> exponent, alpha;
+        for (std::int64_t v = 0; v < count; ++v) {
+          const int base = static_cast<int>(random.between(least, largest));
+          rows.push_back(
+              random_vector<Element>(random, length, std::max(least, base - (v % 2 == 0 ? 10 : 60)), base));
+          if (v % 7 == 2) rows.back() = random_vector<Element>(random, length, least, least + 10);
+          const std::int32_t e = reference_statistics_of(rows.back()).exponent;
+          exponent.push_back(v % 9 == 4 ? flagged_vector : e);
+          alpha.push_back(e == zero_vector ? 0 : static_cast<std::int32_t>(random.between(-2, top)) - 1 - e);
         }
+        const auto integer = [&](std::int64_t v, std::int64_t l, int which) {
+          const double x = static_cast<double>(Impl::part_of(at(rows, v, l), which));
+          return reference_integer(which == 1 && conj ? -x : x, at(alpha, v), toward_zero);
+        };
+        for (const Placement& placement : placements(count, length)) {
+          const PlacedVectorsOf<Element> placed(rows, placement, conj);
+          this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, integer);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
   });
 }
 

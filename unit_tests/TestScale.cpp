@@ -327,30 +327,30 @@ TYPED_TEST(QuantizeStage, GivesTheMaximaOfTheVectors) {
 TYPED_TEST(QuantizeStage, EqualsPlainIntegersAndPadsWithZeros) {
   Random random(35);
   std::vector<std::int8_t> plane;
-  for (const std::int64_t length : {1, 2, 63, 64, 65, 127, 128, 129, 192, 200, 257})
-    for (const std::int64_t count : {1, 15, 16, 33}) {
-      SCOPED_TRACE(std::to_string(count) + " vectors of " + std::to_string(length));
-      Rows<double> rows;
-      std::vector<std::int32_t> exponent;
-      for (std::int64_t v = 0; v < count; ++v) {
-        const std::int64_t kind = random.below(6);
-        rows.emplace_back();
-        for (std::int64_t l = 0; l < length; ++l)
-          rows.back().push_back(random.below(5) == 0 ? -0.0
-                                : kind == 0          ? random.real(-1074, -1030)
-                                : kind == 1          ? random.real(-1074, 1023)
-                                                     : random.real(-20, 20));
-        std::int32_t e = reference_statistics(rows.back()).exponent;
-        if (kind == 2) {
-          rows.back()[static_cast<std::size_t>(random.below(length))] = quiet_nan;
-          e = flagged_vector;
-        } else if (e != zero_vector && kind == 3) {
-          e += static_cast<std::int32_t>(random.below(30));  // the vector goes on with larger entries
-        }
-        exponent.push_back(e);
+  for (const auto& [count, length] :
+       shapes_around_tiles({1, 15, 16, 33}, {1, 2, 63, 64, 65, 127, 128, 129, 192, 200, 257})) {
+    SCOPED_TRACE(std::to_string(count) + " vectors of " + std::to_string(length));
+    Rows<double> rows;
+    std::vector<std::int32_t> exponent;
+    for (std::int64_t v = 0; v < count; ++v) {
+      const std::int64_t kind = random.below(6);
+      rows.emplace_back();
+      for (std::int64_t l = 0; l < length; ++l)
+        rows.back().push_back(random.below(5) == 0 ? -0.0
+                              : kind == 0          ? random.real(-1074, -1030)
+                              : kind == 1          ? random.real(-1074, 1023)
+                                                   : random.real(-20, 20));
+      std::int32_t e = reference_statistics(rows.back()).exponent;
+      if (kind == 2) {
+        rows.back()[static_cast<std::size_t>(random.below(length))] = quiet_nan;
+        e = flagged_vector;
+      } else if (e != zero_vector && kind == 3) {
+        e += static_cast<std::int32_t>(random.below(30));  // the vector goes on with larger entries
       }
-      ASSERT_NO_FATAL_FAILURE(this->expect(rows, exponent, plane));
+      exponent.push_back(e);
     }
+    ASSERT_NO_FATAL_FAILURE(this->expect(rows, exponent, plane));
+  }
 }
 
 TYPED_TEST(QuantizeStage, WhatTheDeviceSkipsMayBeLeftUndone) {

@@ -207,17 +207,16 @@ TYPED_TEST(StatisticsStage, EqualsPlainLoopsForLengthsAroundTheChunk) {
 
 TYPED_TEST(StatisticsStage, CountsOfVectorsAroundTheTile) {
   Random random(22);
-  for (const std::int64_t count : {1, 2, 15, 16, 17, 31, 32, 33, 64, 65})
-    for (const std::int64_t length : {5, 130}) {
-      SCOPED_TRACE(count);
-      Rows<double> rows;
-      std::vector<ChunkStatistics> expected;
-      for (std::int64_t v = 0; v < count; ++v) {
-        rows.push_back(awkward_vector(random, length));
-        expected.push_back(reference_statistics(rows.back()));
-      }
-      ASSERT_NO_FATAL_FAILURE(this->expect(rows, expected));
+  for (const auto& [count, length] : shapes_around_tiles({1, 2, 15, 16, 17, 31, 32, 33, 64, 65}, {5, 130})) {
+    SCOPED_TRACE(count);
+    Rows<double> rows;
+    std::vector<ChunkStatistics> expected;
+    for (std::int64_t v = 0; v < count; ++v) {
+      rows.push_back(awkward_vector(random, length));
+      expected.push_back(reference_statistics(rows.back()));
     }
+    ASSERT_NO_FATAL_FAILURE(this->expect(rows, expected));
+  }
 }
 
 TYPED_TEST(StatisticsStage, TwoSetsInOneCallEqualTwoCalls) {

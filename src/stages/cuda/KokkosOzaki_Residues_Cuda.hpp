@@ -19,14 +19,14 @@ struct TiledOperand {
   ResidueOperandOf<Real> data;
   TileGrid grid;
   bool aligned;
-  bool unit_stride;  // neighbouring lanes take neighbouring positions
+  bool unit_stride;  // of the positions
   bool negated;      // the entries are the negatives of what is in memory
 
-  TiledOperand(const ResidueOperandOf<Real>& operand, bool along_vectors, bool is_negated)
+  TiledOperand(const ResidueOperandOf<Real>& operand, bool along_positions, bool is_negated)
       : data(operand),
         grid(operand.planes.padded, operand.planes.ld),
-        aligned(words_are_aligned(operand.vectors, along_vectors)),
-        unit_stride(along_vectors),
+        aligned(words_are_aligned(operand.vectors, along_positions)),
+        unit_stride(along_positions),
         negated(is_negated) {}
 };
 
@@ -45,6 +45,12 @@ struct ResiduesKernel {
   const ModuliTable* table;
   bool toward_zero;
 
+  /// Where the rows of a warp go; waits in shared memory, for want of registers.
+  struct Place {
+    std::int64_t offset;           // of the first row, in a plane
+    std::int32_t rows, positions;  // what of it lies in the plane
+  };
+
   static constexpr int group = 4;  // moduli at a time
   static constexpr int digit_count = Words == 1 ? 4 : Words == 2 ? 8 : 10;
   // Coefficients (3), unused; inverse, minus modulus, unused (2); four times the start: copies in registers
@@ -52,8 +58,8 @@ struct ResiduesKernel {
   static constexpr int constant_words = 12;
   static constexpr int entry_bytes = tile_rows * chunk_length * static_cast<int>(sizeof(Real));
   static constexpr int constant_bytes = max_moduli * constant_words * 4;
-  static constexpr int scratch_bytes =
-      entry_bytes + constant_bytes + 2 * tile_rows * 4 + tile_rows / quads_per_thread * 16 + 16;
+  static constexpr int place_bytes = tile_rows / quads_per_thread * static_cast<int>(sizeof(Place));
+  static constexpr int scratch_bytes = entry_bytes + constant_bytes + 2 * tile_rows * 4 + place_bytes + 16;
 
   using Bits = typename FormatOf<Real>::Bits;
   // As the matrix units take them: [first and second two of four entries][word][entry].
@@ -130,16 +136,11 @@ struct ResiduesKernel {
     return make_uint4(packed[0], packed[1], packed[2], packed[3]);
   }
 
-  /// What a warp has to know of its rows after their conversion; kept in shared memory, for want of registers.
-  struct Place {
-    std::int64_t offset;  // in a plane
-    std::int32_t rows;    // of those that lie in the planes
-  };
-
   __device__ static Place place_of(const ResiduePlanes& planes, const Tile& tile, int row) {
-    const std::int64_t v = tile.vector(row), l = tile.position(row),
-                       left = l < planes.ld ? planes.padded - v : 0;
-    return {v * planes.ld + l, static_cast<std::int32_t>(left < quads_per_thread ? left : quads_per_thread)};
+    const std::int64_t v = tile.vector(row), l = tile.position(row), rows = planes.padded - v,
+                       positions = planes.ld - l;
+    return {v * planes.ld + l, static_cast<std::int32_t>(rows < quads_per_thread ? rows : quads_per_thread),
+            static_cast<std::int32_t>(positions < chunk_length ? positions : chunk_length)};
   }
 
   __device__ void operator()(const typename Policy::member_type& team) const {
@@ -171,8 +172,7 @@ struct ResiduesKernel {
     team.team_barrier();
 
     const int warp = thread / 32, row = warp * quads_per_thread;
-    const int rows = places[warp].rows;
-    if (rows <= 0) return;
+    if (places[warp].rows <= 0 || places[warp].positions <= 0) return;
     const bool of_first = team.league_rank() < first_tiles;
     const bool unit_stride = of_first ? this->first.unit_stride : second.unit_stride,
                negated = of_first ? this->first.negated : second.negated;
@@ -191,16 +191,17 @@ struct ResiduesKernel {
           convert<true>(bits[i], a, negated, digit[r + i]);
       }
     }
-    store_residues(of_first ? this->first.data.planes : second.data.planes, places[warp].offset, rows,
-                   thread & 31, digit, count, constants);
+    store_residues(of_first ? this->first.data.planes : second.data.planes, places[warp], thread & 31, digit,
+                   count, constants);
   }
 
   /// Of the rows of the warp.
-  __device__ void store_residues(const ResiduePlanes& planes, std::int64_t offset, int places, int lane,
+  __device__ void store_residues(const ResiduePlanes& planes, const Place& place, int lane,
                                  const QuadDigits (&digit)[quads_per_thread], int count,
                                  const std::int32_t* constants) const {
+    const int places = 4 * lane < place.positions ? place.rows : 0;  // for what the lane has
     const std::int64_t step = planes.ld;
-    std::int8_t* const own = planes.data + offset + 4 * lane;
+    std::int8_t* const own = planes.data + place.offset + 4 * lane;
 
     // Moduli that do not fill a group; 256 is the first, the low bytes themselves.
     const int rest = count % group;

@@ -15,7 +15,7 @@
 namespace KokkosOzaki::Impl::CudaStages {
 
 // A tile has 32 rows of 128 positions (one chunk), read once by a block of 256 threads, 16 entries a thread, coalesced in
-// either direction of the unit stride. Its rows are vectors, or, behind the last vector, the first ones again in the next
+// either direction of the unit stride. Its rows are vectors, and behind the last of them the first ones again, in the next
 // chunk. Entries come in quads of 4 consecutive positions.
 constexpr int tile_rows = 32;
 constexpr int tile_threads = 256;
