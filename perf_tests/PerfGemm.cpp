@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The whole product, emulated and native, in one run. Names: Gemm/<backend>/<layouts>/<bound>/m/n/k/moduli
-// and Native/<library>/m/n/k.
+// The whole product, emulated and native, and one read of A and B, in one run. Names:
+// Gemm/<backend>/<layouts>/<bound>/m/n/k/moduli, Native/<library>/m/n/k and Read/m/n/k.
+#include <algorithm>
+
 #include "BenchmarkContext.hpp"
 
 #if defined(KOKKOSOZAKI_PERF_HAVE_KOKKOSKERNELS)
@@ -19,6 +21,17 @@ extern "C" void dgemm_(const char* transa, const char* transb, const int* m, con
 #endif
 
 namespace KokkosOzaki::Perf {
+
+struct SumOfEntries {
+  const double* a;
+  const double* b;
+  std::int64_t size_a, size_b;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, double& sum) const {
+    if (i < size_a) sum += a[i];
+    if (i < size_b) sum += b[i];
+  }
+};
 
 namespace {
 
@@ -51,6 +64,19 @@ void emulated_transposed(benchmark::State& state, const Shape& shape, GemmOption
   measure(state, [&](const Space& instance) { plan.execute(instance, 1.0, A, B, 0.0, C); });
   count_flops(state, static_cast<double>(shape.m), static_cast<double>(shape.n),
               static_cast<double>(shape.k));
+}
+
+/// What a product of few rows and columns and a large k cannot be faster than.
+void read_operands(benchmark::State& state, const Shape& shape) {
+  const Matrix A = input(shape.m, shape.k), B = input(shape.k, shape.n);
+  const SumOfEntries sum_of{A.data(), B.data(), shape.m * shape.k, shape.k * shape.n};
+  const std::int64_t range = std::max(sum_of.size_a, sum_of.size_b);
+  measure(state, [&](const Space& exec) {
+    double sum = 0;
+    Kokkos::parallel_reduce(
+        "read", Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(exec, 0, range), sum_of, sum);
+    benchmark::DoNotOptimize(sum);
+  });
 }
 
 #if defined(KOKKOSOZAKI_PERF_HAVE_BLAS) && !defined(KOKKOS_ENABLE_CUDA)
@@ -112,6 +138,10 @@ const char* const backends[] = {"onednn", "host-amx", "host-avx512vnni", "host-a
 
 void register_benchmarks() {
   for (const Shape& shape : shapes) {
+    if (shape.k > 100 * std::max(shape.m, shape.n))
+      standard(
+          benchmark::RegisterBenchmark(("Read/" + shape.name()).c_str(),
+                                       [shape](benchmark::State& state) { read_operands(state, shape); }));
 #if defined(KOKKOS_ENABLE_CUDA)
     standard(benchmark::RegisterBenchmark(("Native/cuBLAS/" + shape.name()).c_str(),
                                           [shape](benchmark::State& state) { native_cublas(state, shape); }));
