@@ -183,14 +183,17 @@ Kokkos::View<T*, SharedSpace> buffer(std::int64_t size, T fill) {
 struct Placement {
   const char* name;
   std::int64_t vector_stride, position_stride;
+  std::int64_t offset = 0;  // entries before the first vector
 };
 
-/// Positions contiguous or not, with and without gaps.
+/// Positions contiguous or not, with and without gaps; vectors that start on 16-byte boundaries at every position, or at
+/// none.
 inline std::vector<Placement> placements(std::int64_t count, std::int64_t length) {
   return {{"contiguous positions", length, 1},
           {"contiguous positions, gaps", length + 3, 1},
           {"contiguous vectors", 1, count},
           {"contiguous vectors, gaps", 1, count + 5},
+          {"contiguous vectors, strides of whole words", 1, (count + 3) / 4 * 4, count % 4 == 3 ? 1 : 0},
           {"nothing contiguous", 2, 2 * count + 1}};
 }
 
@@ -219,12 +222,13 @@ class PlacedVectorsOf {
               conj} {
     const std::int64_t last =
         (m_set.count - 1) * m_set.vector_stride + (m_set.length - 1) * m_set.position_stride;
-    m_memory.assign(static_cast<std::size_t>(last + 1),
+    m_memory.assign(static_cast<std::size_t>(placement.offset + last + 1),
                     Element(static_cast<Impl::RealOf<Element>>(quiet_nan)));
-    m_set.data = m_memory.data();
+    m_set.data = m_memory.data() + placement.offset;
     for (std::int64_t v = 0; v < m_set.count; ++v)
       for (std::int64_t l = 0; l < m_set.length; ++l)
-        m_memory[static_cast<std::size_t>(v * m_set.vector_stride + l * m_set.position_stride)] =
+        m_memory[static_cast<std::size_t>(placement.offset + v * m_set.vector_stride +
+                                          l * m_set.position_stride)] =
             rows[static_cast<std::size_t>(v)][static_cast<std::size_t>(l)];
   }
   PlacedVectorsOf(const PlacedVectorsOf&) = delete;
