@@ -201,8 +201,8 @@ inline std::vector<Placement> placements(std::int64_t count, std::int64_t length
 /// the tiles of CUDA begin with one vector and go on with another chunk.
 inline std::vector<std::pair<std::int64_t, std::int64_t>> shapes_around_tiles(
     const std::vector<std::int64_t>& counts, const std::vector<std::int64_t>& lengths) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {{3, 700},   {4, 513},   {36, 640}, {97, 257},
-                                                               {100, 400}, {130, 300}, {259, 129}};
+  std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {{3, 300},  {4, 513},   {36, 270},
+                                                               {97, 140}, {100, 257}, {130, 140}};
   for (const std::int64_t length : lengths)
     for (const std::int64_t count : counts) shapes.emplace_back(count, length);
   return shapes;

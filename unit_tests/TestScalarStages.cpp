@@ -118,6 +118,37 @@ constexpr int least_exponent = is_single_v<Element> ? -149 : -1074;
 template <class Element>
 constexpr int largest_exponent = is_single_v<Element> ? 127 : 1023;
 
+/// Residues of the scaled parts of vectors, and of their sum, from multi-precision integers.
+template <class Element>
+class ScalarResidues {
+ public:
+  /// \param integer  integer(v, l, which): the scaled parts
+  template <class Integer>
+  ScalarResidues(std::int64_t count, std::int64_t length, int s, const Integer& integer)
+      : m_vector(length), m_plane(count * length) {
+    constexpr int products = products_of_v<Element>;
+    m_residues.resize(static_cast<std::size_t>(s * products * m_plane));
+    for (std::int64_t v = 0; v < count; ++v)
+      for (std::int64_t l = 0; l < length; ++l) {
+        mpz_class a[3] = {0, 0, 0};
+        for (int which = 0; which < parts_of_v<Element>; ++which) a[which] = integer(v, l, which);
+        a[2] = a[0] + a[1];
+        for (int p = 0; p < s; ++p)
+          for (int kind = 0; kind < products; ++kind)
+            at(m_residues, (p * products + kind) * m_plane + v * m_vector + l) =
+                static_cast<std::int8_t>(reference_centered(a[kind], Impl::moduli[p]));
+      }
+  }
+
+  int operator()(int plane, std::int64_t v, std::int64_t l) const {
+    return at(m_residues, plane * m_plane + v * m_vector + l);
+  }
+
+ private:
+  std::int64_t m_vector, m_plane;
+  std::vector<std::int8_t> m_residues;
+};
+
 template <class Variant>
 class ScalarStages : public StageTest<Variant> {
  protected:
@@ -155,52 +186,49 @@ class ScalarStages : public StageTest<Variant> {
   }
 
   /// \brief Residues of the vectors as planes [p * products + kind][v * ld + l], every byte checked.
-  /// \param integer  integer(v, l, which): the scaled parts
-  template <class Scalar, class Element, class Integer>
+  /// \param expected  those of all positions
+  template <class Scalar, class Element>
   void expect_residues(const PlacedVectorsOf<Element>& placed, std::int64_t first, std::int64_t length,
                        const std::vector<std::int32_t>& exponent, const std::vector<std::int32_t>& alpha,
-                       int s, bool toward_zero, const Integer& integer) {
+                       int s, bool toward_zero, const ScalarResidues<Element>& expected) {
     constexpr int products = products_of_v<Element>;
     const Impl::VectorSet<Element> set = placed.positions(first, length);
     const std::int64_t ld = Impl::round_up(length, Impl::k_padding);
-    // The second form for every other number of moduli: the references take long.
-    const std::int64_t padded = s % 2 == 0 ? Impl::round_up(set.count, Impl::vector_padding)
-                                           : (set.count + 3) / 4 * 4,
-                       stride = ld * padded + 64;
-    const auto memory = buffer<std::int8_t>(stride * s * products, 0x55);
-    Impl::residues_for<Scalar>(this->exec, this->kernels,
-                               Impl::ResidueOperandOf<Element>{
-                                   set, exponent.data(), alpha.data(), {memory.data(), stride, ld, padded}},
-                               Impl::ResidueOperandOf<Element>{}, &table_of(s), s, toward_zero);
-    this->exec.fence();
-    for (std::int64_t v = 0; v < padded; ++v)
-      for (std::int64_t l = 0; l < ld; ++l) {
-        mpz_class a[3] = {0, 0, 0};
-        if (v < set.count && l < length && at(exponent, v) != flagged_vector) {
-          for (int which = 0; which < parts_of_v<Element>; ++which) a[which] = integer(v, first + l, which);
-          a[2] = a[0] + a[1];
-        }
-        for (int p = 0; p < s; ++p)
-          for (int kind = 0; kind < products; ++kind)
-            ASSERT_EQ(static_cast<int>(memory((p * products + kind) * stride + v * ld + l)),
-                      reference_centered(a[kind], Impl::moduli[p]))
-                << "modulus " << p << ", plane " << kind << ", vector " << v << ", position " << l;
+    for (const std::int64_t padded :
+         {Impl::round_up(set.count, Impl::vector_padding), (set.count + 3) / 4 * 4}) {
+      const std::int64_t stride = ld * padded + 64;
+      const auto memory = buffer<std::int8_t>(stride * s * products, 0x55);
+      Impl::residues_for<Scalar>(this->exec, this->kernels,
+                                 Impl::ResidueOperandOf<Element>{
+                                     set, exponent.data(), alpha.data(), {memory.data(), stride, ld, padded}},
+                                 Impl::ResidueOperandOf<Element>{}, &table_of(s), s, toward_zero);
+      this->exec.fence();
+      for (int plane = 0; plane < s * products; ++plane) {
+        for (std::int64_t v = 0; v < padded; ++v)
+          for (std::int64_t l = 0; l < ld; ++l) {
+            const bool inside = v < set.count && l < length && at(exponent, v) != flagged_vector;
+            const int want = inside ? expected(plane, v, first + l) : 0;
+            const int got = memory(plane * stride + v * ld + l);
+            if (got != want)
+              FAIL() << "plane " << plane << " of " << products << " for each modulus, vector " << v
+                     << ", position " << l << ": expected " << want << ", got " << got;
+          }
+        for (std::int64_t i = 0; i < 64; ++i)
+          ASSERT_EQ(memory(plane * stride + ld * padded + i), 0x55) << "behind plane " << plane;
       }
-    for (int p = 0; p < s * products; ++p)
-      for (std::int64_t i = 0; i < 64; ++i)
-        ASSERT_EQ(memory(p * stride + ld * padded + i), 0x55) << "behind plane " << p;
+    }
   }
 
   /// The same in a product of doubles, or in one of the elements' type.
-  template <class Element, class Integer>
+  template <class Element>
   void expect_residues_in(bool product_of_doubles, const PlacedVectorsOf<Element>& placed,
                           std::int64_t length, const std::vector<std::int32_t>& exponent,
                           const std::vector<std::int32_t>& alpha, int s, bool toward_zero,
-                          const Integer& integer) {
+                          const ScalarResidues<Element>& expected) {
     if (product_of_doubles)
-      expect_residues<double>(placed, 0, length, exponent, alpha, s, toward_zero, integer);
+      expect_residues<double>(placed, 0, length, exponent, alpha, s, toward_zero, expected);
     else
-      expect_residues<Element>(placed, 0, length, exponent, alpha, s, toward_zero, integer);
+      expect_residues<Element>(placed, 0, length, exponent, alpha, s, toward_zero, expected);
   }
 };
 TYPED_TEST_SUITE(ScalarStages, StageVariants, VariantNames);
@@ -353,15 +381,16 @@ TYPED_TEST(ScalarStages, ResiduesEqualTheVectors) {
             for (int which = 0; which < parts_of_v<Element>; ++which)
               ASSERT_EQ(part_of_entry(at(at(v.residue_a, p), i, l), which),
                         reference_centered(part_of_entry(at(v.integer_a, i, l), which), Impl::moduli[p]));
+      const ScalarResidues<Element> expected(v.m, v.k, v.num_moduli,
+                                             [&](std::int64_t i, std::int64_t l, int which) {
+                                               return part_of_entry(at(v.integer_a, i, l), which);
+                                             });
       for (const Placement& placement : placements(v.m, v.k)) {
         const PlacedVectorsOf<Element> placed(rows, placement, v.conj_a);
         const std::int64_t block = v.k_block != 0 ? v.k_block : v.k;
         for (std::int64_t first = 0; first < v.k; first += block)
           this->template expect_residues<Element>(placed, first, std::min(block, v.k - first), exponent,
-                                                  v.alpha_a, v.num_moduli, v.toward_zero,
-                                                  [&](std::int64_t i, std::int64_t l, int which) {
-                                                    return part_of_entry(at(v.integer_a, i, l), which);
-                                                  });
+                                                  v.alpha_a, v.num_moduli, v.toward_zero, expected);
       }
     });
     EXPECT_GT(listed, 5);
@@ -399,9 +428,10 @@ TYPED_TEST(ScalarStages, ResiduesEqualPlainIntegers) {
           const double x = static_cast<double>(Impl::part_of(at(rows, v, l), which));
           return reference_integer(which == 1 && conj ? -x : x, at(alpha, v), toward_zero);
         };
+        const ScalarResidues<Element> expected(count, length, s, integer);
         for (const Placement& placement : placements(count, length)) {
           const PlacedVectorsOf<Element> placed(rows, placement, conj);
-          this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, integer);
+          this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, expected);
           if (::testing::Test::HasFatalFailure()) return;
         }
       }
@@ -434,9 +464,10 @@ TYPED_TEST(ScalarStages, ResiduesOfSubnormalFloatsBesideLargerOnes) {
           return reference_integer(static_cast<double>(at(at(rows, v), l)), at(alpha, v), toward_zero);
         };
         const std::int64_t length = size_of(rows.front());
+        const ScalarResidues<float> expected(size_of(rows), length, s, integer);
         for (const Placement& placement : placements(size_of(rows), length)) {
           const PlacedVectorsOf<float> placed(rows, placement, false);
-          this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, integer);
+          this->expect_residues_in(wide, placed, length, exponent, alpha, s, toward_zero, expected);
           if (::testing::Test::HasFatalFailure()) return;
         }
       }
